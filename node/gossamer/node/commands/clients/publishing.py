@@ -17,6 +17,7 @@ from attrs import define, field
 from gossamer.client.address import LocalAddress
 from gossamer.client.results import LastMark
 from gossamer.node.commands.clients.event_text import event_of_arguments, event_of_line, write_text
+from gossamer.node.commands.clients.refusals import Refusals
 from gossamer.node.commands.clients.table_events import opened_table
 from gossamer.node.commands.folder import address_of
 from gossamer.node.errors import (
@@ -85,7 +86,8 @@ class Report:
 
     Attributes:
         out: gets number and id of each line that was acknowledged.
-        err: gets a sentence about each of the others.
+        err: gets a sentence about each of the others, but for lines that were not published after
+            the first of these: they are counted by kind.
         show: told how many events were acknowledged.
         done: the numbers.
     """
@@ -94,6 +96,7 @@ class Report:
     err: TextIO
     show: Callable[[int], None] = lambda _: None
     done: Published = field(factory=Published)
+    _refusals: Refusals = field(factory=Refusals)
     _under_way: set[int] = field(factory=set)
     _last: int = 0
 
@@ -133,7 +136,9 @@ class Report:
     def refused(self, error: EventInputError) -> None:
         """A line was not published."""
         self.done.refused += 1
-        self._say(str(error))
+        sentence = self._refusals.take(error)
+        if sentence is not None:
+            self._say(sentence)
 
     def read(self, line: int) -> None:
         """Lines up to this one were read."""
@@ -141,6 +146,8 @@ class Report:
 
     def end(self, *, early: bool) -> None:
         """Say how it went; ``early`` if there may be lines that were not read."""
+        for sentence in self._refusals.summary():
+            self._say(sentence)
         if self._under_way:
             which = _ranges(sorted(self._under_way))
             self._say(f"{which}: it is not known whether they were published")
