@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import attrs
 from rich.console import Group, RenderableType
 from rich.table import Table as RichTable
+from rich.text import Text
 
 from gossamer.sim.commands.printed import Printed, frame_of
 from gossamer.sim.errors import SimulationError, UnknownNameError
@@ -170,9 +171,11 @@ class Run(Printed, Mapping[str, T_co], Generic[T_co]):
     """
 
     def __init__(self, results: Results, record: RunRecord | None = None) -> None:
-        """Args:
-        results: its summary, and where tables and snapshots lie that are not in memory.
-        record: what the simulation left; ``results.path`` is removed with the run then.
+        """Take over results.
+
+        Args:
+            results: its summary, and where tables and snapshots lie that are not in memory.
+            record: what the simulation left; ``results.path`` is removed with the run then.
         """
         self._results = results
         self._held = record
@@ -353,7 +356,7 @@ class Run(Printed, Mapping[str, T_co], Generic[T_co]):
         )
 
     def __rich__(self) -> RenderableType:
-        return Group(summary_table(self.summary), *remarks(self.summary))
+        return Group(summary_table(self.summary), *map(Text, remarks(self.summary)))
 
 
 @attrs.frozen(kw_only=True, eq=False)

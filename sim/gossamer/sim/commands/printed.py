@@ -25,7 +25,7 @@ class Printed:
         console = Console(file=io.StringIO())
         with console.capture() as printed:
             console.print(self.__rich__(), markup=False, highlight=False)
-        return printed.get().rstrip("\n")
+        return "\n".join(line.rstrip() for line in printed.get().splitlines())
 
     def __repr__(self) -> str:
         return str(self)

@@ -180,13 +180,15 @@ def sweep(
         frame = sweep("scenario.toml", seeds=range(1, 11), grid={"nodes": [100, 200, 400]})
 
     Args:
-        scenario, progress, keys: as of `simulate`; a protocol is in a file of its own.
+        scenario: as of `simulate`; a protocol is in a file of its own.
         seeds: different whole numbers; every combination of values runs with each.
         grid: lists of values by key of ``--set`` of `gossamer sim run`, and ``system`` for one of
             its systems alone; every combination is run.
         points: in place of the grid, combinations to be run, and no others.
         out: new folder for all results; nothing but the table is kept if None.
         processes: runs at a time; one a core if None.
+        progress: as of `simulate`.
+        keys: as of `simulate`.
 
     Returns:
         a row a run and system: ``point``, the values by key, ``seed``, ``system``,
@@ -248,7 +250,8 @@ def scenario_meant(scenario: Any, keys: Mapping[str, Any]) -> tuple[AnyScenario,
     """The scenario that is meant, and the text of its file.
 
     Args:
-        scenario, keys: as of `simulate`.
+        scenario: as of `simulate`.
+        keys: as of `simulate`.
 
     Raises:
         ScenarioError: a key is unknown, or a value impossible.

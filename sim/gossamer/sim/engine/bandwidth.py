@@ -84,10 +84,12 @@ def make_bandwidth(
     Args:
         nodes: number of nodes n.
         sizes: of records, where there is a rate.
-        up, down: bytes a second, for all nodes or int64[n]; None for no limit.
-        up_queue, down_queue: bytes that may wait for a link, the message that it is at included; a
-            message that would be more is lost without a report. One that finds the link idle is
-            always taken. None for no bound.
+        up: bytes a second that nodes send, for all nodes or int64[n]; None for no limit.
+        down: bytes a second that they take, likewise.
+        up_queue: bytes that may wait for a link, the message that it is at included; a message that
+            would be more is lost without a report. One that finds the link idle is always taken.
+            None for no bound.
+        down_queue: likewise.
 
     Raises:
         ScenarioError: a value is impossible.

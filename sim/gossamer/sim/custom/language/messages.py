@@ -308,7 +308,9 @@ def message(
 
     Args:
         name: of the class, under which its module has it.
-        size_bytes, kind, cancellable: as of a class statement.
+        size_bytes: as of a class statement.
+        kind: likewise.
+        cancellable: likewise.
         fields: int, float, bool or `items`, in the order in which they are sent.
 
     Raises:

@@ -58,7 +58,8 @@ def tman(
         nearest: nodes that a node keeps.
         sent: nodes in a message, chosen for its receiver.
         partners: of the nearest among whom an exchange draws its partner.
-        sampler, view_size: what it runs over.
+        sampler: what it runs over.
+        view_size: of the sampler.
 
     Raises:
         ScenarioError: a number is out of its range, or the ranking no rule; names file and line.

@@ -275,7 +275,7 @@ class System:
         settings: Mapping[str, Any] | None = None,
         **more: Any,
     ) -> None:
-        """Args: see the class; settings may be given by their names as well.
+        """Give settings in a mapping, or by their names.
 
         Raises:
             ScenarioError: there is no such preset or setting, or the name is taken.
