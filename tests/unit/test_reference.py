@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from importlib import import_module
 from pathlib import Path
@@ -13,11 +14,15 @@ import pytest
 from support.checkout import ROOT
 from support.folder_graph import modules, parsed
 
-DOORS: Final = ("gossamer.brokers", "gossamer.client", "gossamer.node", "gossamer.protocol")
+DOORS: Final = (
+    *("gossamer.brokers", "gossamer.client", "gossamer.node", "gossamer.protocol", "gossamer.sim"),
+)
 PAGES: Final = sorted((ROOT / "docs" / "reference").glob("*.md"))
-EXAMPLES: Final = [
-    path for name in ("node", "embedding") for path in (ROOT / "examples" / name).glob("*.py")
-]
+# They need what no door offers: clients of brokers by name, and the tables of brokers.
+INSIDE: Final = {"three_brokers.py", "ring.py", "take_over.py"}
+EXAMPLES: Final = sorted(
+    path for path in (ROOT / "examples").rglob("*.py") if path.name not in INSIDE
+)
 
 
 def described(door: str) -> list[str]:
@@ -58,13 +63,22 @@ def test_what_a_door_offers_is_there_and_typed(door: str) -> None:
 
 
 def imports(path: Path) -> set[str]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    found = {str(one.module) for one in ast.walk(tree) if isinstance(one, ast.ImportFrom)}
-    plain = [one for one in ast.walk(tree) if isinstance(one, ast.Import)]
-    return found | {alias.name for one in plain for alias in one.names}
+    """Modules of ours that a script, a notebook or the code of a page imports."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".ipynb":
+        text = "\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"])
+    return set(re.findall(r"(?m)^ *(?:>>> )?(?:from|import) (gossamer[\w.]*)", text))
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_examples_come_in_by_the_doors(path: Path) -> None:
-    ours = {name for name in imports(path) if name.startswith("gossamer")}
-    assert ours <= set(DOORS)
+    assert imports(path) <= set(DOORS)
+
+
+def test_pages_and_notebooks_come_in_by_the_doors() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")]
+    notebooks = list((ROOT / "examples").rglob("*.ipynb"))
+    found = {path.relative_to(ROOT).as_posix(): imports(path) for path in [*pages, *notebooks]}
+    assert notebooks
+    assert sum("gossamer.sim" in modules for modules in found.values()) > 5
+    assert {path: more for path, modules in found.items() if (more := modules - set(DOORS))} == {}
