@@ -27,7 +27,11 @@ from gossamer.protocol.kernel.rules import Rule
 
 Words = npt.NDArray[np.int64]
 
-LENGTH, KIND, TO, FROM, BODY = 0, 1, 2, 3, 4
+LENGTH = 0
+KIND = 1
+TO = 2
+FROM = 3
+BODY = 4
 
 # Kinds from here on are the user's own.
 USER = 128
