@@ -110,6 +110,17 @@ def simulate(
 ) -> Run[SystemResult]: ...
 
 
+@overload
+def simulate(
+    *,
+    kind: str,
+    threads: int = 2,
+    snapshots: int | None = None,
+    progress: bool | None = None,
+    **keys: Any,
+) -> Run[SystemResult]: ...
+
+
 def simulate(
     scenario: AnyScenario | str | Path | OwnProtocol | None = None,
     /,
@@ -117,7 +128,7 @@ def simulate(
     threads: int = 2,
     snapshots: int | None = None,
     progress: bool | None = None,
-    **keys: Unpack[ScenarioKeys],
+    **keys: Any,
 ) -> Run[Any]:
     """Run a scenario to its end, with the same results as `gossamer sim run` of it.
 
