@@ -1,7 +1,7 @@
 """Protocols of one's own: how they are declared and written, and the drivers that run them.
 
-Scripts and protocol files import what they need from here by this module's names. Studies may
-import from the modules. Begin with `protocol` (rules) or `node` (plain classes); `step` makes one
+Scripts and protocol files import what is named here from `gossamer.sim`. Studies may import from
+the modules. Begin with `protocol` (rules) or `node` (plain classes); `step` makes one
 rule of a stack of protocols, `rule_driver` and `plain` run them. `library` has what handlers and
 measures call.
 """

@@ -50,30 +50,12 @@ def sweep(
     processes: int | None = None,
     progress: Progress = report_nothing,
 ) -> pd.DataFrame:
-    """Run a scenario over values and seeds, on all cores.
-
-        frame = sweep("scenario.toml", seeds=range(1, 11), grid={"nodes": [100, 200, 400]})
+    """Run a scenario over values and seeds, see `gossamer.sim.commands.scripts.sweep`.
 
     Args:
         scenario: one, or the path of its file.
-        seeds: different whole numbers; every combination of values runs with each.
-        grid: lists of values by key of ``--set`` of `gossamer sim run`, and ``system`` for one of
-            its systems alone; every combination is run.
-        points: in place of the grid, combinations to be run, and no others.
-        out: new folder for all results; nothing but the table is kept if None.
-        processes: runs at a time; one a core if None.
         progress: called with the name of the sweep, runs done, and all.
-
-    Returns:
-        a row a run and system: ``point``, the values by key, ``seed``, ``system``,
-        ``result_hash``, and all measures of ``summary.json`` by name. See `means_of`.
-
-    Raises:
-        PandasMissing: there is no pandas; nothing was begun.
-        ScenarioError: a key or value is impossible; nothing was begun.
-        SimulationError: runs failed; with ``out`` the others are kept, and
-            `gossamer sim sweep --resume` runs those again.
-        ResultsError: ``out`` is taken.
+        seeds, grid, points, out, processes: as there, and so are results and errors.
     """
     pandas = _pandas()
     with tempfile.TemporaryDirectory(prefix="gossamer-sweep-") as scratch:
