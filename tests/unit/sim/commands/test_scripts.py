@@ -250,6 +250,14 @@ def test_a_protocol_needs_no_file(rumor: ModuleType) -> None:
         rumor.Rumor(kk=2)
 
 
+def test_classes_are_compared_record_by_record(rumor: ModuleType) -> None:
+    nodes = import_module("rumor_nodes")
+    pair = gs.scenario_of(rumor.Rumor, nodes.Rumor, nodes=30, rounds=6)
+    assert gs.first_difference(pair) is None
+    other = gs.scenario_of(rumor.Rumor(k=1), nodes.Rumor(k=3), nodes=30, rounds=12)
+    assert "in 1-Rumor" in str(gs.first_difference(other))
+
+
 class Ping(gs.Message):
     """Goes to a random node."""
 

@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 
 from gossamer.protocol.kernel.rules import use_compiled
+from gossamer.sim.custom.language.declarations import ConfiguredProtocol, ProtocolType
 from gossamer.sim.custom.simulation import Simulation
 from gossamer.sim.custom.tally import Taken
 from gossamer.sim.studies.custom.scenario import CustomScenario, CustomSystem
@@ -79,21 +80,26 @@ def first_difference(scenario: CustomScenario, *, interpreted: bool = False) -> 
     return None
 
 
-def scenario_of(*protocols: str, folder: Path | None = None, **keys: Any) -> CustomScenario:
+def scenario_of(
+    *protocols: str | ProtocolType | ConfiguredProtocol, folder: Path | None = None, **keys: Any
+) -> CustomScenario:
     """A scenario in which protocols run side by side, for scripts.
 
     Args:
-        protocols: as "rumor.py:Rumor"; the systems are called by number and class.
-        folder: that their files are relative to; the working folder if None.
+        protocols: as "rumor.py:Rumor", classes, or calls of these with settings; the systems are
+            called by number and class.
+        folder: that files are relative to; the working folder if None.
         keys: of the scenario: numbers of nodes and rounds, tables as dictionaries.
 
     Raises:
         ScenarioError: as `scenario_from_document`.
     """
-    systems = [
-        {"name": f"{number}-{name.rpartition(':')[2]}", "protocol": name}
-        for number, name in enumerate(protocols, start=1)
-    ]
+    systems = []
+    for number, given in enumerate(protocols, start=1):
+        one = given.owner if isinstance(given, ConfiguredProtocol) else given
+        settings = given.settings if isinstance(given, ConfiguredProtocol) else {}
+        name = one.rpartition(":")[2] if isinstance(one, str) else one.__name__
+        systems.append({"name": f"{number}-{name}", "protocol": one, **settings})
     document = {"name": "side by side", "system": systems, **keys}
     resolve_paths(document, (folder or Path()).absolute())
     return scenario_from_document(document, {})
