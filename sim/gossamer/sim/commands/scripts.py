@@ -144,7 +144,7 @@ def simulate(
         snapshots: rounds between snapshots of the overlays; the last alone, and only of up to
             20,000 nodes, if None.
         progress: whether to show how far it is, on standard error; if that is a terminal if None.
-        keys: of the scenario, in place of what it says.
+        keys: of the scenario, in place of what it says; None leaves out what it says.
 
     Raises:
         ScenarioError: a key is unknown, or a value impossible; nothing was run.
@@ -268,10 +268,12 @@ def scenario_meant(scenario: Any, keys: Mapping[str, Any]) -> tuple[AnyScenario,
         ScenarioError: a key is unknown, or a value impossible.
     """
     given = _plain(keys)
+    left_out = {key: None for key, value in keys.items() if value is None}
     if isinstance(scenario, Path) or (
         isinstance(scenario, str) and not _is_protocol_name(scenario)
     ):
-        return read_scenario(scenario, _dotted(given))
+        made, text = read_scenario(scenario, _dotted(given))
+        return scenario_meant(made, left_out) if left_out else (made, text)
     if scenario is None or isinstance(scenario, str | ProtocolType | ConfiguredProtocol):
         document = given if scenario is None else _with_protocol(given, scenario)
         study = study_of_kind(_kind_of(document))
@@ -283,8 +285,10 @@ def scenario_meant(scenario: Any, keys: Mapping[str, Any]) -> tuple[AnyScenario,
         raise ScenarioError(None, "the scenario", scenario, expected)
     study = study_of(scenario)
     text = study.write(scenario)
-    if given:
-        made = study.read(parse_document(text, "the scenario"), _dotted(given))
+    if given or left_out:
+        said = parse_document(text, "the scenario")
+        kept = {key: value for key, value in said.items() if key not in left_out}
+        made = study.read(kept, _dotted(given))
         return made, study.write(made)
     return scenario, text
 

@@ -99,6 +99,15 @@ def test_churn_and_paths_are_taken_from_the_working_folder(work: Path) -> None:
     assert len(hashes) == 1
 
 
+def test_none_leaves_out_what_a_scenario_says(work: Path) -> None:
+    (work / "s.toml").write_text(SMALL + "[turnover]\nshare = 0.9\n")
+    without = gs.simulate("s.toml", turnover=None, systems=["baseline"])
+    scenario = gs.Scenario(name="small", seed=5, nodes=30, rounds=12, turnover=gs.Turnover())
+    again = gs.simulate(scenario, turnover=None, systems=["baseline"], events={"warm_up_rounds": 5})
+    assert without.result_hash == again.result_hash
+    assert without.scenario["turnover"] is None
+
+
 def test_measures_are_attributes_and_a_table(run: gs.Run[gs.PeersResult]) -> None:
     kindred = run["kindred"]
     summary = run.summary["systems"]["kindred"]
