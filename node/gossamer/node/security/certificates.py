@@ -44,7 +44,7 @@ _PARSE_ERRORS: Final = (
     ValueError,
     TypeError,
     OverflowError,
-    KeyError,  # of a type of text that versions before 50 do not know
+    KeyError,  # of a type of text that some versions do not know
     CryptographyDeprecationWarning,
     UnsupportedAlgorithm,
     x509.InvalidVersion,
