@@ -36,7 +36,7 @@ name = "baseline"
 """
 
 
-def run(command: Sequence[str | Path], folder: Path) -> str:
+def run(command: Sequence[object], folder: Path) -> str:
     """Run a command that must succeed, away from the checkout; return what it printed."""
     done = subprocess.run(
         list(map(str, command)), cwd=folder, capture_output=True, text=True, check=False
