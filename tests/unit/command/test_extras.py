@@ -110,6 +110,19 @@ def test_a_command_without_its_libraries_says_what_to_install(
     assert (done.returncode, done.stdout, line) == (2, "", f"gossamer: {expected}")
 
 
+def test_a_node_that_is_to_publish_a_table_says_what_reads_it() -> None:
+    reads = (
+        "from pathlib import Path\n"
+        "from gossamer.command.extras import MissingLibraryError\n"
+        "from gossamer.node.commands.clients.table_events import event_lines\n"
+        "try:\n    list(event_lines([Path('events.parquet')], []))\n"
+        "except MissingLibraryError as error:\n    print(error)\n"
+    )
+    done = run(NOT_OF_NODE, reads)
+    expected = "'gossamer pub' of tables needs pyarrow, which is not installed"
+    assert done.stdout == f"{expected}: {install_hint('sim')}\n", done.stderr
+
+
 @pytest.mark.parametrize("part", sorted(NEEDS))
 def test_a_part_without_its_libraries_raises_at_its_import(part: str) -> None:
     catches = (

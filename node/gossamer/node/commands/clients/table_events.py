@@ -15,6 +15,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final
 
+from gossamer.command.extras import MissingLibraryError
 from gossamer.node.errors import EventInputError
 
 EVENTS: Final = "events"
@@ -68,9 +69,14 @@ def event_lines(files: Sequence[Path], columns: Sequence[str]) -> Iterator[bytes
 
     Raises:
         EventInputError: a file is damaged, or lacks a column.
+        MissingLibraryError: what reads Parquet is not installed.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ModuleNotFoundError:
+        # The extra of nodes is without it: few of them publish tables.
+        raise MissingLibraryError("'gossamer pub' of tables", "sim", ("pyarrow",)) from None
 
     for file in files:
         try:
