@@ -22,8 +22,8 @@ PACKAGES: Final = sorted(path.parent for path in ROOT.glob("*/gossamer/*/__init_
 # language gives them their types.
 PROGRAMS: Final = [
     path
-    for name in ("embedding", "node", "notebook", "own_tables")
-    for path in sorted((ROOT / "examples" / name).glob("*.py"))
+    for name in ("brokers", "embedding", "node", "notebook", "own_tables", "scot", "trees")
+    for path in sorted((ROOT / "examples" / name).rglob("*.py"))
 ]
 SCENARIO: Final = """
 name = "small"

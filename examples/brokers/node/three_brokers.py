@@ -14,9 +14,7 @@ from pathlib import Path
 
 import trio
 
-from gossamer.node.commands.folder import address_of
-from gossamer.node.errors import NodeError
-from gossamer.node.local.client import LocalClient, open_client
+from gossamer.client import NodeError, RefusedByNodeError, Subscription, open_client
 
 GOSSAMER = [sys.executable, "-m", "gossamer.command.main"]
 PORT = int(os.environ.get("FIRST_PORT", "7790"))
@@ -42,7 +40,7 @@ async def wait_for_socket(folder: Path) -> None:
     """Wait until the broker in a folder answers its clients."""
     while True:
         try:
-            async with open_client(address_of(folder)):
+            async with open_client(folder):
                 return
         except NodeError:
             await trio.sleep(0.1)
@@ -50,15 +48,15 @@ async def wait_for_socket(folder: Path) -> None:
 
 async def wait_for_tables(folder: Path, **sizes: int) -> None:
     """Wait until a broker knows so many advertisements and subscriptions."""
-    async with open_client(address_of(folder)) as client:
+    async with open_client(folder) as client:
         while not sizes.items() <= (await client.tables())["sizes"].items():
             await trio.sleep(0.1)
 
 
-async def take(name: str, client: LocalClient) -> None:
+async def take(name: str, events: Subscription) -> None:
     """Print the next publication that a client gets."""
-    event = await anext(client.events)
-    await client.acknowledge(event)
+    event = await anext(events)
+    await events.acknowledge(event)
     print(f"{name} gets {event.values['symbol']} at {event.values['price']}")
 
 
@@ -67,29 +65,28 @@ async def trade(first: Path, last: Path) -> None:
     for folder in (first, last):
         await wait_for_socket(folder)
     async with (
-        open_client(address_of(first), "exchange") as exchange,
-        open_client(address_of(last), "ada") as ada,
-        open_client(address_of(last), "bob") as bob,
+        open_client(first) as exchange,
+        open_client(last) as traders,
+        traders.subscribe('symbol == "IBM" and 0 < price < 100', name="bob") as bob,
     ):
         await exchange.advertise("quotes", OFFER)
         await wait_for_tables(last, advertisements=1)
-        await ada.subscribe("all", "price > 0")
-        await bob.subscribe("ibm", 'symbol == "IBM" and 0 < price < 100')
-        # The first broker hears of ada's subscription only, which covers bob's.
-        await wait_for_tables(first, subscriptions=1)
-        for quote in QUOTES:
-            await exchange.publish(quote)
-        await take("ada", ada)
-        await take("bob", bob)
-        await take("ada", ada)
-        await ada.unsubscribe("all")
+        async with traders.subscribe("price > 0", name="ada") as ada:
+            # The first broker hears of ada's subscription only, which covers bob's.
+            await wait_for_tables(first, subscriptions=1)
+            for quote in QUOTES:
+                await exchange.publish(quote)
+            await take("ada", ada)
+            await take("bob", bob)
+            await take("ada", ada)
+            await ada.forget()
         await exchange.publish({"symbol": "IBM", "price": 82})
         await take("bob", bob)
         # A publication that was not announced comes back.
         try:
             await exchange.publish({"symbol": "IBM", "price": -1})
-        except NodeError as error:
-            print(error)
+        except RefusedByNodeError as error:
+            print("refused:", error.cause)
 
 
 def main(folder: Path) -> None:

@@ -8,13 +8,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import trio
 
-from gossamer.node.commands.folder import address_of
-from gossamer.node.errors import NodeError
-from gossamer.node.local.client import open_client
+from gossamer.client import Client, NodeError, Subscription, open_client
 
 GOSSAMER = [sys.executable, "-m", "gossamer.command.main"]
 PORT = int(os.environ.get("FIRST_PORT", "7795"))
@@ -37,7 +36,7 @@ async def wait_for_links(root: Path, number: int, links: int) -> None:
     """Wait until a broker runs, and so many of its links do."""
     while True:
         try:
-            async with open_client(address_of(root / f"peer{number}")) as client:
+            async with open_client(root / f"peer{number}") as client:
                 told = await client.tables()
                 if sum(link["up"] for link in told["links"]) == links:
                     return
@@ -46,11 +45,16 @@ async def wait_for_links(root: Path, number: int, links: int) -> None:
         await trio.sleep(0.1)
 
 
+def subscribe(client: Client) -> AbstractAsyncContextManager[Subscription]:
+    """What ada asks for, at whichever broker."""
+    return client.subscribe("price < 100", name="ada")
+
+
 async def take(root: Path, number: int, count: int) -> None:
     """Let ada take so many publications from a broker."""
-    async with open_client(address_of(root / f"peer{number}"), "ada") as ada:
+    async with open_client(root / f"peer{number}") as client, subscribe(client) as ada:
         for _ in range(count):
-            event = await anext(ada.events)
+            event = await anext(ada)
             await ada.acknowledge(event)
             print(f"ada gets {event.values['symbol']} at {event.values['price']} from peer{number}")
 
@@ -59,9 +63,9 @@ async def trade(root: Path, running: dict[int, subprocess.Popen[bytes]]) -> None
     """Ada is a client of peer2, and the exchange one of peer3."""
     for number in PLACES:
         await wait_for_links(root, number, 2)
-    async with open_client(address_of(root / "peer2"), "ada") as ada:
-        await ada.subscribe("cheap", "price < 100")
-    async with open_client(address_of(root / "peer3"), "exchange") as exchange:
+    async with open_client(root / "peer2") as client, subscribe(client):
+        pass  # the broker knows her from now on
+    async with open_client(root / "peer3") as exchange:
         await exchange.publish({"symbol": "IBM", "price": 81.5})
         running[2].kill()
         print("peer2 is killed")

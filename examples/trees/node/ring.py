@@ -14,9 +14,7 @@ from typing import Any
 
 import trio
 
-from gossamer.node.commands.folder import address_of
-from gossamer.node.errors import NodeError
-from gossamer.node.local.client import LocalClient, open_client
+from gossamer.client import NodeError, Subscription, open_client
 
 GOSSAMER = [sys.executable, "-m", "gossamer.command.main"]
 PORT = int(os.environ.get("FIRST_PORT", "7800"))
@@ -36,7 +34,7 @@ async def wait_until(folder: Path, number: int, condition: Callable[[Told], bool
     """Wait until a broker is there and its tables are as they should be."""
     while True:
         try:
-            async with open_client(address_of(folder / f"peer{number}")) as client:
+            async with open_client(folder / f"peer{number}") as client:
                 told = await client.tables()
             if condition(told):
                 return told
@@ -51,10 +49,10 @@ def is_served(told: Told) -> bool:
     return len(told["reachable"]) == len(DIALS) and len(trees) == 1 and None not in trees
 
 
-async def take(name: str, client: LocalClient) -> None:
+async def take(name: str, events: Subscription) -> None:
     """Print the next publication that a client gets."""
-    event = await anext(client.events)
-    await client.acknowledge(event)
+    event = await anext(events)
+    await events.acknowledge(event)
     print(f"{name} gets {event.values['symbol']} at {event.values['price']}")
 
 
@@ -67,10 +65,10 @@ async def trade(folder: Path, running: dict[int, subprocess.Popen[bytes]]) -> No
     first = next(number for number, key in peers.items() if key in told["coordinator"])
     ada_at, exchange_at = [number for number in DIALS if number != first][:2]
     async with (
-        open_client(address_of(folder / f"peer{exchange_at}"), "exchange") as exchange,
-        open_client(address_of(folder / f"peer{ada_at}"), "ada") as ada,
+        open_client(folder / f"peer{exchange_at}") as exchange,
+        open_client(folder / f"peer{ada_at}") as client,
+        client.subscribe("price < 120", name="ada") as ada,
     ):
-        await ada.subscribe("cheap", "price < 120")
         await wait_until(folder, exchange_at, is_served)
         await exchange.publish({"symbol": "IBM", "price": 81.5})
         await take("ada", ada)
@@ -90,8 +88,8 @@ async def trade(folder: Path, running: dict[int, subprocess.Popen[bytes]]) -> No
 
 async def peer_of(folder: Path, number: int) -> str:
     """The key of a broker, as text."""
-    async with open_client(address_of(folder / f"peer{number}")) as client:
-        return str((await client.status())["peer"])
+    async with open_client(folder / f"peer{number}") as client:
+        return client.peer
 
 
 def main(folder: Path) -> None:

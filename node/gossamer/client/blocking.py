@@ -292,6 +292,10 @@ class BlockingClient:
         """The members of the cluster that the node has met; see `Client.members`."""
         return self._portal.call(self._client.members)
 
+    def tables(self) -> dict[str, Any]:
+        """What a broker knows; see `Client.tables`."""
+        return self._portal.call(self._client.tables)
+
     def metrics(self) -> str:
         """The metrics in Prometheus' text format."""
         return self._portal.call(self._client.metrics)

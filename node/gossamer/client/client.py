@@ -277,6 +277,14 @@ class Client:
         """
         return await self._requests.members()
 
+    async def tables(self) -> dict[str, Any]:
+        """What a broker knows: its links, advertisements and subscriptions, and how many.
+
+        Raises:
+            RefusedByNodeError: the node is a peer.
+        """
+        return await self._requests.tables()
+
     async def metrics(self) -> str:
         """The metrics in Prometheus' text format."""
         return await self._requests.metrics()
