@@ -18,11 +18,7 @@ DOORS: Final = (
     *("gossamer.brokers", "gossamer.client", "gossamer.node", "gossamer.protocol", "gossamer.sim"),
 )
 PAGES: Final = sorted((ROOT / "docs" / "reference").glob("*.md"))
-# They need what no door offers: clients of brokers by name, and the tables of brokers.
-INSIDE: Final = {"three_brokers.py", "ring.py", "take_over.py"}
-EXAMPLES: Final = sorted(
-    path for path in (ROOT / "examples").rglob("*.py") if path.name not in INSIDE
-)
+EXAMPLES: Final = sorted((ROOT / "examples").rglob("*.py"))
 
 
 def described(door: str) -> list[str]:
