@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import attrs
 
+from gossamer.command.waiting import waiting
 from gossamer.node.commands.cluster.membership import MAX_LOCAL_PEERS
 from gossamer.node.errors import ConfigurationError
 from gossamer.protocol.peer.state.state import COUNTER_NAMES
@@ -123,7 +124,8 @@ def replay(
         if record is None:
             print("gossamer: interrupted before the first event; nothing is kept", file=sys.stderr)
             return EXIT_INTERRUPTED
-        summary = write_results(record, place.out, pictures=options.plots and not interrupted)
+        with waiting("drawing plots and writing results"):
+            summary = write_results(record, place.out, pictures=options.plots and not interrupted)
     except KeyboardInterrupt:
         print("gossamer: interrupted; nothing is kept", file=sys.stderr)
         return EXIT_INTERRUPTED

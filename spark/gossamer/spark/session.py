@@ -26,6 +26,7 @@ import attrs
 
 from gossamer.command.installing import install_hint
 from gossamer.command.signals import ending_first
+from gossamer.command.waiting import waiting
 from gossamer.spark.configuration import (
     JAVA_SCRATCH,
     LOG_FILE,
@@ -119,7 +120,8 @@ def spark_session(settings: SessionSettings | None = None) -> Iterator[Any]:
         own_java(),
         _own_interrupts() as restore,
     ):
-        session = _make(settings, folder)
+        with waiting("starting Spark"):
+            session = _make(settings, folder)
         restore()
         try:
             with workers_watched(session, settings.patience_s):

@@ -16,6 +16,7 @@ import typer
 
 from gossamer.command.options import SETTINGS, number_option, whole_option
 from gossamer.command.paths import local_path
+from gossamer.command.waiting import waiting
 from gossamer.node.cli.options import Folder, FolderOption
 from gossamer.node.cli.publishing import pub_app
 from gossamer.node.cli.schema import app as schema_app
@@ -78,8 +79,8 @@ def init(
     """Make a cluster and its first peer."""
     from gossamer.node.commands.cluster.membership import init as make
 
-    _print(
-        make(
+    with waiting("making the cluster"):
+        made = make(
             folder,
             cluster=cluster,
             name=name,
@@ -88,7 +89,7 @@ def init(
             peers=peers,
             port=port,
         )
-    )
+    _print(made)
 
 
 @app.command()
@@ -120,7 +121,9 @@ def join(
     from gossamer.node.commands.cluster.membership import join as become
 
     called = name or folder.absolute().name
-    _print(become(token, folder, name=called, preset=preset, port=port))
+    with waiting("joining the cluster"):
+        joined = become(token, folder, name=called, preset=preset, port=port)
+    _print(joined)
 
 
 @app.command()
@@ -315,7 +318,9 @@ def backup(
     """Write a peer's folder to a file, keys included, whether its node runs or not."""
     from gossamer.node.commands.backup.making import back_up
 
-    _print(back_up(folder, file))
+    with waiting("writing the backup"):
+        written = back_up(folder, file)
+    _print(written)
 
 
 @app.command()
@@ -328,7 +333,9 @@ def restore(
     """Make a peer's folder from a backup, as a whole or not at all."""
     from gossamer.node.commands.backup.restoring import restore as bring_back
 
-    _print(bring_back(file, folder))
+    with waiting("restoring the backup"):
+        restored = bring_back(file, folder)
+    _print(restored)
 
 
 @app.command()

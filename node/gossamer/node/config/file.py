@@ -7,6 +7,7 @@ line. Nothing unknown is accepted, and every value keeps the place that it came 
 
 from __future__ import annotations
 
+import difflib
 import os
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -334,6 +335,9 @@ def _check_name(place: str, name: str, value: object) -> None:
         expected = f"{DECIDED_ELSEWHERE[key]} in its place"
         raise ConfigurationError(place, name, value, expected, "decided elsewhere")
     siblings = [known for known in DEFAULTS if known.startswith(f"{section}.")]
+    if not siblings and not difflib.get_close_matches(name, DEFAULTS, n=1):
+        expected = "one that 'gossamer node check' lists"
+        raise ConfigurationError(place, name, value, expected, "an unknown setting")
     raise _unknown(place, name, value, siblings or (*DEFAULTS, ATTRIBUTES))
 
 

@@ -16,8 +16,11 @@ import typer
 from gossamer.command.options import SETTINGS, number_option, whole_option
 from gossamer.command.paths import local_path
 from gossamer.command.signals import interruptible
+from gossamer.command.waiting import waiting
 
 app = typer.Typer(no_args_is_help=True, **SETTINGS)
+
+_STARTING: Final = "starting"
 
 ScenarioFile = Annotated[
     Path | None,
@@ -167,14 +170,15 @@ def run(
     threads: Threads = 2,
 ) -> None:
     """Run a scenario and write a folder of results."""
-    from gossamer.sim.commands.looking import look_of
-    from gossamer.sim.commands.run import Options, run_scenario
-    from gossamer.sim.commands.workloads import workload_overrides
-    from gossamer.sim.study.plot import plot_options
-    from gossamer.sim.study.scenarios import default_scenario, placed_errors, read_scenario
+    with waiting(_STARTING):
+        from gossamer.sim.commands.looking import look_of
+        from gossamer.sim.commands.run import Options, run_scenario
+        from gossamer.sim.commands.workloads import workload_overrides
+        from gossamer.sim.study.plot import plot_options
+        from gossamer.sim.study.scenarios import default_scenario, placed_errors, read_scenario
 
-    overrides = _overrides(changes, trace=trace, seed=seed, nodes=nodes, rounds=rounds)
-    overrides = workload_overrides(scenario, workloads or (), overrides)
+        overrides = _overrides(changes, trace=trace, seed=seed, nodes=nodes, rounds=rounds)
+        overrides = workload_overrides(scenario, workloads or (), overrides)
     options = Options(
         out=out,
         json=json,
@@ -202,23 +206,25 @@ def check(
     changes: Changes = None,
 ) -> None:
     """Check a scenario, its files and where results would go, without running it; show its size."""
-    from rich.console import Console
+    with waiting("checking"):
+        from rich.console import Console
 
-    from gossamer.sim.commands.destination import new_destination
-    from gossamer.sim.commands.run import default_name
-    from gossamer.sim.commands.workloads import workload_overrides
-    from gossamer.sim.study.registry import study_of
-    from gossamer.sim.study.scenarios import default_scenario, placed_errors, read_scenario
+        from gossamer.sim.commands.destination import new_destination
+        from gossamer.sim.commands.run import default_name
+        from gossamer.sim.commands.workloads import workload_overrides
+        from gossamer.sim.study.registry import study_of
+        from gossamer.sim.study.scenarios import default_scenario, placed_errors, read_scenario
 
-    overrides = _overrides(changes, trace=trace, seed=seed, nodes=nodes, rounds=rounds)
-    overrides = workload_overrides(scenario, workloads or (), overrides)
-    if scenario is None:
-        checked, _ = default_scenario(overrides)
-    else:
-        checked, _ = read_scenario(scenario, overrides)
-    new_destination(out, default_name(checked)).check()
-    with nullcontext() if scenario is None else placed_errors(scenario, overrides):
-        Console().print(study_of(checked).preview(checked))
+        overrides = _overrides(changes, trace=trace, seed=seed, nodes=nodes, rounds=rounds)
+        overrides = workload_overrides(scenario, workloads or (), overrides)
+        if scenario is None:
+            checked, _ = default_scenario(overrides)
+        else:
+            checked, _ = read_scenario(scenario, overrides)
+        new_destination(out, default_name(checked)).check()
+        with nullcontext() if scenario is None else placed_errors(scenario, overrides):
+            preview = study_of(checked).preview(checked)
+    Console().print(preview)
 
 
 @app.command()
@@ -248,12 +254,14 @@ def replay(
     threads: Threads = 2,
 ) -> None:
     """Run a system and the baseline under a churn trace, no scenario needed."""
-    from gossamer.sim.commands.looking import look_of
-    from gossamer.sim.commands.run import Options, run_scenario
-    from gossamer.sim.studies.peers.replay import replay_scenario
-    from gossamer.sim.study.plot import plot_options
+    with waiting(_STARTING):
+        from gossamer.sim.commands.looking import look_of
+        from gossamer.sim.commands.run import Options, run_scenario
+        from gossamer.sim.studies.peers.replay import replay_scenario
+        from gossamer.sim.study.plot import plot_options
 
-    overrides = _overrides(changes, round_s=round_s, seed=seed, nodes=nodes, rounds=rounds)
+        overrides = _overrides(changes, round_s=round_s, seed=seed, nodes=nodes, rounds=rounds)
+        scenario, text = replay_scenario(trace, preset, overrides)
     options = Options(
         out=out,
         json=json,
@@ -262,7 +270,7 @@ def replay(
         look=look_of(live, live_port, snapshots, keep),
         threads=threads,
     )
-    run_scenario(*replay_scenario(trace, preset, overrides), options)
+    run_scenario(scenario, text, options)
 
 
 @app.command()
@@ -283,8 +291,9 @@ def sweep(
     no_plots: Annotated[bool, typer.Option("--no-plots", help="Draw nothing.")] = False,
 ) -> None:
     """Run a scenario over a grid of values and seeds, on all cores of this machine."""
-    from gossamer.sim.commands.sweep import run_sweep_file
-    from gossamer.sim.study.plot import plot_options
+    with waiting(_STARTING):
+        from gossamer.sim.commands.sweep import run_sweep_file
+        from gossamer.sim.study.plot import plot_options
 
     options = None if no_plots else plot_options(plots, plot_width)
     run_sweep_file(file, out, resume=resume, processes=processes, plots=options)
@@ -304,8 +313,9 @@ def figures(
     ] = None,
 ) -> None:
     """Reproduce the figures of a paper and say which of its claims hold."""
-    from gossamer.sim.commands.reproduction import elsewhere, reproduce
-    from gossamer.sim.study.plot import plot_options
+    with waiting(_STARTING):
+        from gossamer.sim.commands.reproduction import elsewhere, reproduce
+        from gossamer.sim.study.plot import plot_options
 
     options = plot_options(plots, plot_width)
     with elsewhere("spark" if spark else None, master):
@@ -332,7 +342,8 @@ def bench(
     ] = False,
 ) -> None:
     """Measure speed and memory."""
-    from gossamer.sim.commands.reproduction import measure_speed, parse_sizes
+    with waiting(_STARTING):
+        from gossamer.sim.commands.reproduction import measure_speed, parse_sizes
 
     measure_speed(names or [], parse_sizes(sizes), out, quick=quick, as_json=json)
 
@@ -345,12 +356,14 @@ def compare(
     ],
 ) -> None:
     """Set the results of runs side by side, the first as the reference."""
-    from rich.console import Console
+    with waiting("reading results"):
+        from rich.console import Console
 
-    from gossamer.sim.results.comparison import compare_folders
-    from gossamer.sim.results.tables import comparison_table
+        from gossamer.sim.results.comparison import compare_folders
+        from gossamer.sim.results.tables import comparison_table
 
-    Console().print(comparison_table(compare_folders(results)))
+        table = comparison_table(compare_folders(results))
+    Console().print(table)
 
 
 @app.command()
@@ -366,9 +379,11 @@ def page(
     ] = None,
 ) -> None:
     """Write a page that replays a finished run with a slider, as one file."""
-    from gossamer.sim.commands.looking import write_page_of
+    with waiting("writing the page"):
+        from gossamer.sim.commands.looking import write_page_of
 
-    typer.echo(f"Page: {write_page_of(results, out)}")
+        file = write_page_of(results, out)
+    typer.echo(f"Page: {file}")
 
 
 @app.command()
@@ -395,9 +410,10 @@ def export(
     ] = None,
 ) -> None:
     """Write an overlay of a finished run as GraphML, GEXF or an edge list, with node ids."""
-    from gossamer.sim.commands.looking import export_from
+    with waiting("exporting the overlay"):
+        from gossamer.sim.commands.looking import export_from
 
-    file, told = export_from(results, system, round_, format_, out)
+        file, told = export_from(results, system, round_, format_, out)
     typer.echo(f"{file}: {told}")
 
 

@@ -187,7 +187,8 @@ def _system_of(results: Results, system: str | None) -> str:
         return results.systems[0]
     if system not in results.systems:
         known = ", ".join(results.systems)
-        raise ScenarioError(None, "--system", system, f"one of {known}")
+        found = "missing" if system is None else None
+        raise ScenarioError(None, "--system", system, f"one of {known}", found=found)
     return system
 
 

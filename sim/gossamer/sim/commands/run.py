@@ -11,6 +11,7 @@ import attrs
 import typer
 
 from gossamer.command.signals import exit_code_of
+from gossamer.command.waiting import waiting
 from gossamer.sim.commands.destination import (
     Destination,
     new_destination,
@@ -144,7 +145,8 @@ def _simulate_and_write(
             watch=watch,
         )
         record = study.run(scenario, text, execution)
-    with plots_as(options.plots or PlotOptions()):
+    doing = "writing results" if options.plots is None else "drawing plots and writing results"
+    with waiting(doing), plots_as(options.plots or PlotOptions()):
         return write_results(
             record,
             place.out,

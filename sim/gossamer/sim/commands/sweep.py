@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from gossamer.command.signals import exit_code_of
+from gossamer.command.waiting import waiting
 from gossamer.sim.commands.destination import free_folder
 from gossamer.sim.commands.progress import progress_bars
 from gossamer.sim.commands.sweep_tables import print_means, print_sweep
 from gossamer.sim.errors import ScenarioError, SweepStopped
-from gossamer.sim.results.intervals import intervals
+from gossamer.sim.results.intervals import Interval, intervals
 from gossamer.sim.results.measures import all_measures
 from gossamer.sim.results.names import file_name
 from gossamer.sim.results.results import read_results
@@ -22,6 +24,7 @@ from gossamer.sim.results.sweeps.here import COMMAND, sweep_here
 from gossamer.sim.results.sweeps.outcome import values_of, varied_keys
 from gossamer.sim.results.sweeps.plan import SweepPlan, read_sweep
 from gossamer.sim.study.environment import usable_cores
+from gossamer.sim.study.measure import Measure
 from gossamer.sim.study.plot import PlotOptions, plots_as
 
 
@@ -47,7 +50,8 @@ def run_sweep_file(
         SweepStopped: the disk is full, say; what is finished is kept.
         typer.Exit: with code 1 where points failed, and where the user interrupted the sweep.
     """
-    plan = read_sweep(file)
+    with waiting("checking all points"):
+        plan = read_sweep(file)
     if out is None and resume:
         raise ScenarioError(None, "--out", None, "the folder of the unfinished sweep", "missing")
     place = free_folder(file_name(plan.name)) if out is None else out
@@ -67,15 +71,17 @@ def run_sweep_file(
         kept = what_is_kept(COMMAND, file, place)
         raise SweepStopped(f"{place}: {error.strerror or error}; {kept}") from error
     if not outcome.failed:
-        _print_means(plan, outcome.folder)
+        with waiting("reading results"):
+            found = _means(plan, outcome.folder)
+        print_means(*found)
     print_sweep(outcome)
     if outcome.failed:
         raise typer.Exit(1)
 
 
-def _print_means(plan: SweepPlan, folder: Path) -> None:
+def _means(plan: SweepPlan, folder: Path) -> tuple[Sequence[Interval], Sequence[Measure]]:
     summaries: dict[str, Any] = {
         point.name: read_results(folder / RUNS / point.name).summary for point in plan.points
     }
     values = values_of(point_rows(plan, summaries), varied_keys(plan))
-    print_means(intervals(values), all_measures(summaries.values()))
+    return intervals(values), all_measures(summaries.values())

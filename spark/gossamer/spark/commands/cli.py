@@ -12,6 +12,7 @@ import typer
 
 from gossamer.command.options import SETTINGS, number_option, whole_option
 from gossamer.command.signals import exit_code_of, interruptible
+from gossamer.command.waiting import waiting
 from gossamer.spark.commands.sessions import session_for, session_settings
 
 app = typer.Typer(no_args_is_help=True, **SETTINGS)
@@ -353,7 +354,9 @@ def package(
     from gossamer.spark.shipping.packing import make_package
 
     place = place_of(out, dict(map(option_of, conf or [])))
-    print_package(make_package(place))
+    with waiting("packing the environment"):
+        made = make_package(place)
+    print_package(made)
 
 
 @app.command()

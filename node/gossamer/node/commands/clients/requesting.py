@@ -15,6 +15,7 @@ from attrs import frozen
 
 from gossamer.client.requests import TEXT_TYPE, Request, Requests
 from gossamer.client.results import Payload, Reply
+from gossamer.command.waiting import waiting
 from gossamer.node.commands.clients.event_text import (
     event_of_arguments,
     line_of_event,
@@ -89,7 +90,7 @@ def request(folder: Path | None, asked: Asked) -> bool:
                 values, payload=asked.payload, timeout_s=asked.timeout_s, replies=asked.replies
             )
 
-    with unwrapped():
+    with unwrapped(), waiting("waiting for replies"):
         replies = trio.run(run)
     for one in replies:
         _print(one, raw=asked.raw)

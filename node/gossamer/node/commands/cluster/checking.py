@@ -11,6 +11,7 @@ from typing import Any, Final
 import trio
 from rich.console import Console
 
+from gossamer.command.waiting import waiting
 from gossamer.node.config.broker import BROKER
 from gossamer.node.config.checks import (
     DEFAULT_JOIN_PORT,
@@ -111,10 +112,11 @@ def doctor(folder: Path | None, peers: Sequence[str], *, as_json: bool) -> bool:
             reach others with.
     """
     asked = [_parse(text) for text in peers]
-    if folder is None and not peers and not _is_node(load(None).config.identity.folder):
-        sections = _around(Path("."))
-    else:
-        sections = _of_node(folder, asked)
+    with waiting("examining"):
+        if folder is None and not peers and not _is_node(load(None).config.identity.folder):
+            sections = _around(Path("."))
+        else:
+            sections = _of_node(folder, asked)
     findings = [finding for _, found in sections for finding in found]
     if as_json:
         print(findings_json(findings))

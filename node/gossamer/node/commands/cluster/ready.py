@@ -11,6 +11,7 @@ from typing import Final
 import trio
 
 from gossamer.client.address import LocalAddress
+from gossamer.command.waiting import waiting
 from gossamer.node.commands.folder import address_of
 from gossamer.node.errors import (
     HandshakeFailed,
@@ -50,7 +51,7 @@ def not_ready(folders: Sequence[Path | None], within_s: float) -> str:
                 await trio.sleep(LOOK_AGAIN_S)
         return ""
 
-    with unwrapped():
+    with unwrapped(), waiting("waiting until they are ready"):
         return trio.run(wait)
 
 

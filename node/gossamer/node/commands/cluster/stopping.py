@@ -8,6 +8,7 @@ from typing import Final
 
 import trio
 
+from gossamer.command.waiting import waiting
 from gossamer.node.commands.folder import address_of
 from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.local.address import until_unlocked
@@ -33,5 +34,5 @@ def stop(folder: Path | None) -> None:
                 continue
         await until_unlocked(address.folder, PATIENCE_S)
 
-    with unwrapped():
+    with unwrapped(), waiting("waiting until it has stopped"):
         trio.run(run)
