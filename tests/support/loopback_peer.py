@@ -58,7 +58,7 @@ EMPTY = Snapshot(
     stored_events=0,
     rates=Rates(published=2.0),
     queues=Queues(frames=1, bytes=100, longest_bytes=100),
-    dropped={"duplicate": 3, "flood": 0},
+    dropped={"unreachable": 3, "flood": 0},
     known_peers=1,
     peers=(PeerView(key=2, position=0.5, links=("ring",), connected=True),),
 )

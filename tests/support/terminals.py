@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from itertools import zip_longest
 
 from rich.cells import cell_len
 from rich.console import Console, RenderableType
@@ -31,4 +32,4 @@ def columns_of(text: str) -> list[list[str]]:
         parts = line.replace("\u2503", "\u2502").split("\u2502")[1:-1]
         if parts:
             rows.append([part.strip() for part in parts])
-    return [list(column) for column in zip(*rows, strict=True)]
+    return [list(column) for column in zip_longest(*rows, fillvalue="")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
@@ -22,10 +22,6 @@ class FittingTable(Table):
     are. Where even that takes more than there is, each row is a block of lines: heading and cell.
     """
 
-    def add_column(self, *args: Any, **options: Any) -> None:
-        """As `rich.table.Table.add_column`; what does not fit is wrapped."""
-        super().add_column(*args, **{"overflow": "fold", **options})
-
     def add_numbers(self, *headings: str) -> None:
         """Add columns of numbers."""
         for heading in headings:
@@ -37,7 +33,7 @@ class FittingTable(Table):
             yield from self._on_its_side(options)
             return
         for column, width in zip(self.columns, fitting, strict=True):
-            column.width = width
+            column.width, column.overflow = width, "fold"
         try:
             yield from super().__rich_console__(console, options)
         finally:
@@ -74,6 +70,8 @@ class FittingTable(Table):
         for number, row in enumerate(self.rows):
             if number:
                 sides.add_row("", "")
+            if not cells[0][number]:  # as above, which is not to be seen in a block of its own
+                cells[0][number] = cells[0][number - 1] if number else ""
             for column, of_column in zip(self.columns, cells, strict=True):
                 sides.add_row(column.header, of_column[number], style=row.style)
         yield sides

@@ -223,7 +223,7 @@ def test_the_picture_of_a_peer_has_its_links_rates_queues_and_drops() -> None:
     text = shown(picture(evolve(EMPTY, peers=(*EMPTY.peers, hostile), known_peers=2).to_json()))
     assert "\x1b" not in text
     assert "[bold]" in text
-    for row in (r"ring\s+1\s+1", r"friend\s+1\s+0", r"published\s+2\.0", r"duplicate\s+3"):
+    for row in (r"ring\s+1\s+1", r"friend\s+1\s+0", r"published\s+2\.0", r"unreachable\s+3"):
         assert re.search(row, text)
     assert "flood" not in text
     assert "1 frames, 100 bytes" in text

@@ -21,6 +21,7 @@ from rich.text import Text
 
 from gossamer.client.address import LocalAddress
 from gossamer.client.frames import BROKER
+from gossamer.command.tables import FittingTable
 from gossamer.node.commands.cluster.cluster_picture import cluster_picture
 from gossamer.node.commands.cluster.tables import slim_table, trip_text
 from gossamer.node.commands.folder import address_of
@@ -93,7 +94,7 @@ def top(
 
 def status_table(said: Mapping[str, Any]) -> Table:
     """The answer to `status` as a table."""
-    table = Table.grid(padding=(0, 2))
+    table = FittingTable.grid(padding=(0, 2))
     for name, value in said.items():
         if name == "groups":
             for group in value:
