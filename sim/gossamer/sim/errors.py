@@ -6,37 +6,19 @@ the parts are kept as attributes. No input file is ever changed by a failure to 
 
 from __future__ import annotations
 
-import difflib
 import reprlib
 from collections.abc import Iterable
-from typing import Final
 
 import attrs
 
-# What is said in place of what is expected, where one name alone can be meant.
-NEAR: Final = "did you mean"
-# Of more names, the one that is meant would be hidden by all of them.
-_MANY: Final = 15
+from gossamer.protocol.kernel.errors import choice, expectation
+
 _BRIEF = reprlib.Repr()
 _BRIEF.maxstring = _BRIEF.maxother = 80
 
 
 class SimulationError(Exception):
     """Base of all errors of the simulator."""
-
-
-def choice(given: object, known: Iterable[str]) -> str:
-    """What is expected in place of ``given``: one of some names, and which it is most like."""
-    known = list(known)
-    near = difflib.get_close_matches(given, known, n=1) if isinstance(given, str) else []
-    if near and len(known) > _MANY:
-        return f"{NEAR} {near[0]!r}?"
-    listed = f"one of {', '.join(known)}" if known else "nothing, as there is none"
-    return f"{listed}; {NEAR} {near[0]!r}?" if near else listed
-
-
-def _expectation(expected: str) -> str:
-    return expected if expected.startswith(NEAR) else f"expected {expected}"
 
 
 @attrs.define
@@ -63,7 +45,7 @@ class ScenarioError(SimulationError):
     def __str__(self) -> str:
         place = self._place()
         found = self.found or " ".join(_BRIEF.repr(self.value).split())
-        expected = _expectation(self.expected)
+        expected = expectation(self.expected)
         return f"{place}{': ' if place else ''}{self.field} is {found}, {expected}"
 
 
@@ -98,7 +80,7 @@ class UnknownNameError(SimulationError, AttributeError, KeyError):
         super().__init__(what, asked)
 
     def __str__(self) -> str:
-        return f"{self.asked!r} is no {self.what}, {_expectation(choice(self.asked, self.known))}"
+        return f"{self.asked!r} is no {self.what}, {expectation(choice(self.asked, self.known))}"
 
 
 class SweepStopped(SimulationError):

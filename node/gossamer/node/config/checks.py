@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import attrs
 
-from gossamer.protocol.kernel.errors import ConfigError
+from gossamer.protocol.kernel.errors import ConfigError, choice
 
 DEFAULT_PORT: Final = 7710
 DEFAULT_PAGE_PORT: Final = 7711
@@ -110,7 +110,7 @@ def one_of(choices: tuple[str, ...]) -> Check:
 
     def check(instance: Any, field: attrs.Attribute[Any], value: Any) -> None:
         if value not in choices:
-            raise _refusal(instance, field, value, "one of " + ", ".join(choices))
+            raise _refusal(instance, field, value, choice(value, choices))
 
     return check
 

@@ -7,7 +7,6 @@ line. Nothing unknown is accepted, and every value keeps the place that it came 
 
 from __future__ import annotations
 
-import difflib
 import os
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -24,12 +23,11 @@ from gossamer.node.config.node import (
     PROTOCOL_SETTINGS,
     SECTIONS,
     NodeConfig,
-    nearest,
 )
 from gossamer.node.errors import ConfigurationError
 from gossamer.protocol.content.encodings import EncodingError, decoded
 from gossamer.protocol.content.schema import Schema
-from gossamer.protocol.kernel.errors import ConfigError
+from gossamer.protocol.kernel.errors import NEAR, ConfigError, choice
 from gossamer.protocol.peer.settings.config import Settings
 
 if TYPE_CHECKING:
@@ -335,14 +333,14 @@ def _check_name(place: str, name: str, value: object) -> None:
         expected = f"{DECIDED_ELSEWHERE[key]} in its place"
         raise ConfigurationError(place, name, value, expected, "decided elsewhere")
     siblings = [known for known in DEFAULTS if known.startswith(f"{section}.")]
-    if not siblings and not difflib.get_close_matches(name, DEFAULTS, n=1):
+    if not siblings and not choice(name, DEFAULTS).startswith(NEAR):
         expected = "one that 'gossamer node check' lists"
         raise ConfigurationError(place, name, value, expected, "an unknown setting")
     raise _unknown(place, name, value, siblings or (*DEFAULTS, ATTRIBUTES))
 
 
 def _unknown(place: str, name: str, value: object, known: Iterable[str]) -> ConfigurationError:
-    return ConfigurationError(place, name, value, nearest(name, known), "an unknown setting")
+    return ConfigurationError(place, name, value, choice(name, known), "an unknown setting")
 
 
 def _read_text(name: str, text: str) -> object:

@@ -7,10 +7,9 @@ Impossible values raise `ConfigError` naming the dotted field; `config_file` add
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, TypeVar
@@ -30,7 +29,7 @@ from gossamer.node.config.checks import (
 from gossamer.node.config.delivery import DECIDED_BY_DELIVERY, Delivery
 from gossamer.node.config.families import families
 from gossamer.protocol.content.schema import Schema
-from gossamer.protocol.kernel.errors import ConfigError
+from gossamer.protocol.kernel.errors import ConfigError, choice
 from gossamer.protocol.peer.settings import config as protocol_config
 from gossamer.protocol.peer.settings.config import Settings
 
@@ -52,13 +51,6 @@ DECIDED_ELSEWHERE: Final[Mapping[str, str]] = MappingProxyType(
 PROTOCOL_SETTINGS: Final = tuple(
     field.name for field in attrs.fields(Settings) if field.name not in DECIDED_ELSEWHERE
 )
-
-
-def nearest(name: str, known: Iterable[str], prefix: str = "") -> str:
-    """What to expect in place of an unknown name: the one that was meant, or all of them."""
-    known = list(known)
-    near = difflib.get_close_matches(name, known, n=1)
-    return repr(prefix + near[0]) if near else "one of " + ", ".join(known)
 
 
 def _list_of(check: Check, *default: str) -> Any:
@@ -225,7 +217,7 @@ class Protocol:
                 expected = f"{DECIDED_ELSEWHERE[name]} in its place"
                 raise ConfigError(f"protocol.{name}", value, expected)
             if name not in PROTOCOL_SETTINGS:
-                raise ConfigError(f"protocol.{name}", value, nearest(name, PROTOCOL_SETTINGS))
+                raise ConfigError(f"protocol.{name}", value, choice(name, PROTOCOL_SETTINGS))
 
     def settings_for(self, attributes: int, delivery: Delivery) -> Settings:
         """What every rule reads, for a schema with so many attributes.
@@ -394,7 +386,7 @@ class NodeConfig:
 
     def __attrs_post_init__(self) -> None:
         if not isinstance(self.preset, str) or self.preset not in PRESETS:
-            raise ConfigError("preset", self.preset, nearest(str(self.preset), PRESETS))
+            raise ConfigError("preset", self.preset, choice(self.preset, PRESETS))
         self.protocol.settings_for(1 if self.schema is None else len(self.schema), self.delivery)
 
     def section(self, name: str) -> Any:
@@ -414,7 +406,7 @@ class NodeConfig:
         names = inspect.signature(kind).parameters
         for name, value in self.limits.items():
             if name not in names:
-                raise ConfigError(f"limits.{name}", value, nearest(name, names))
+                raise ConfigError(f"limits.{name}", value, choice(name, names))
         try:
             return kind(**self.limits)
         except ConfigError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gossamer.node.errors.base import NodeError, brief
+from gossamer.protocol.kernel.errors import expectation
 
 
 class ConfigurationError(NodeError):
@@ -26,7 +27,7 @@ class ConfigurationError(NodeError):
         self.found = found
         prefix = f"{place}: " if place else ""
         named = field if field.isprintable() else brief(field)
-        super().__init__(f"{prefix}{named} is {found or brief(value)}, expected {expected}")
+        super().__init__(f"{prefix}{named} is {found or brief(value)}, {expectation(expected)}")
 
 
 class AddressGone(NodeError):

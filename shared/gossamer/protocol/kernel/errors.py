@@ -6,7 +6,13 @@ Messages are one sentence that names the field, its value and what was expected.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Final
+
+# What is said in place of what is expected, where one name alone can be meant.
+NEAR: Final = "did you mean"
+# Of more names, the one that is meant would be hidden by all of them.
+_MANY: Final = 15
 
 
 class ProtocolError(Exception):
@@ -78,7 +84,7 @@ class ConfigError(ProtocolError):
         self.field = field
         self.value = value
         self.expected = expected
-        super().__init__(f"{field} is {value!r}, expected {expected}")
+        super().__init__(f"{field} is {value!r}, {expectation(expected)}")
 
 
 class ExpressionError(LocalProtocolError):
@@ -189,3 +195,20 @@ class RuleCompilationError(LocalProtocolError):
 
 class InvariantError(ProtocolError):
     """A defect of this software, never of its input; state is not to be trusted, do not catch."""
+
+
+def choice(given: object, known: Iterable[str]) -> str:
+    """What is expected in place of ``given``: one of some names, and which it is most like."""
+    import difflib  # of no use where nothing is wrong
+
+    known = list(known)
+    near = difflib.get_close_matches(given, known, n=1) if isinstance(given, str) else []
+    if near and len(known) > _MANY:
+        return f"{NEAR} {near[0]!r}?"
+    listed = f"one of {', '.join(known)}" if known else "nothing, as there is none"
+    return f"{listed}; {NEAR} {near[0]!r}?" if near else listed
+
+
+def expectation(expected: str) -> str:
+    """The end of a sentence about a value in whose place something else was expected."""
+    return expected if expected.startswith(NEAR) else f"expected {expected}"

@@ -21,8 +21,9 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Final
 
+from gossamer.protocol.kernel.errors import choice
 from gossamer.sim.built_in_studies import IMPLIED, STUDIES
-from gossamer.sim.errors import ScenarioError, choice
+from gossamer.sim.errors import ScenarioError
 from gossamer.sim.study.contract import AnyScenario, Study
 
 GROUP: Final = "gossamer.studies"

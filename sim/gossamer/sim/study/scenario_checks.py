@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import attrs
 
-from gossamer.sim.errors import ScenarioError, choice
+from gossamer.protocol.kernel.errors import choice
+from gossamer.sim.errors import ScenarioError
 
 Validator = Callable[[Any, Any, Any], None]
 

@@ -15,7 +15,8 @@ from typing import Any
 import attrs
 
 from gossamer.protocol.content.encodings import EncodingError, decoded
-from gossamer.sim.errors import NEAR, ScenarioError, choice
+from gossamer.protocol.kernel.errors import NEAR, choice
+from gossamer.sim.errors import ScenarioError
 
 Document = dict[str, Any]
 

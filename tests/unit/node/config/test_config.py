@@ -111,6 +111,20 @@ def test_1e3_is_a_whole_number_and_other_floats_are_none(tmp_path: Path) -> None
             file.load_config(write(tmp_path, f"[local]\nclients = {value}\n"), {})
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("node.rol", "expected one of node.role, node.compiled; did you mean 'node.role'?"),
+        ("protocol.ring_linkz", "did you mean 'protocol.ring_links'?"),
+        ("something", "expected one that 'gossamer node check' lists"),
+    ],
+)
+def test_an_unknown_setting_is_answered_by_the_one_that_is_like_it(name: str, words: str) -> None:
+    with pytest.raises(ConfigurationError) as told:
+        file.load_config(None, {}, {name: "1"})
+    assert str(told.value).endswith(f"{name} is an unknown setting, {words}")
+
+
 def test_a_file_may_have_a_byte_order_mark_and_is_no_utf_16(tmp_path: Path) -> None:
     path, text = tmp_path / "node.toml", '[identity]\r\nname = "Zürich"\r\n'
     path.write_bytes(text.encode("utf-8-sig"))
@@ -231,7 +245,7 @@ FAULTS = {
     "[protocol]\nreplicas = 1": ("protocol.replicas", "delivery.successors in its place"),
     "[protocol]\npreset = 'papr'": ("protocol.preset", "one of paper"),
     "preset = 'wam'": ("preset", "'wan'"),
-    "preset = ['wan']": ("preset", "'wan'"),
+    "preset = ['wan']": ("preset", "one of lan, wan, local"),
     "[page]\nhosts = ['a:1']": ("page.hosts", "without a port"),
     "[logging]\nlevel = 'loud'": ("logging.level", "one of debug"),
     "[attributes]\nx = 3": ("attributes.x", "a table"),

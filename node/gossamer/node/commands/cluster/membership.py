@@ -15,7 +15,7 @@ from gossamer.node.commands.cluster.ports import LOOPBACK, asked_ports, first_co
 from gossamer.node.commands.folder import address_of
 from gossamer.node.config.checks import DEFAULT_JOIN_PORT, is_loopback, parse_address
 from gossamer.node.config.folder import load
-from gossamer.node.config.node import PRESETS, NodeConfig, Protocol, nearest
+from gossamer.node.config.node import PRESETS, NodeConfig, Protocol
 from gossamer.node.errors import ClusterFolderError, ConfigurationError, NodeNotRunningError
 from gossamer.node.peer.cluster_info import (
     DEFAULT_SCHEMA,
@@ -30,7 +30,7 @@ from gossamer.node.security.cluster import ClusterFolder, open_membership
 from gossamer.node.security.joining import commands as security
 from gossamer.node.security.joining.tokens import read_token
 from gossamer.node.transport.base.base import Address as HostAndPort
-from gossamer.protocol.kernel.errors import ConfigError
+from gossamer.protocol.kernel.errors import ConfigError, choice
 
 MAX_LOCAL_PEERS: Final = 64
 ASK_S: Final = 5.0
@@ -52,7 +52,7 @@ def init(
         NodeError, ConfigError: something is impossible; see the security layer.
     """
     if preset is not None and preset not in PRESETS:
-        raise ConfigurationError("", "--preset", preset, nearest(preset, PRESETS))
+        raise ConfigurationError("", "--preset", preset, choice(preset, PRESETS))
     cluster_info = ClusterInfo(DEFAULT_SCHEMA if schema is None else read_schema_file(schema))
     if peers > 1:
         if preset not in (None, "local"):
@@ -109,7 +109,7 @@ def join(token: str, folder: Path, *, name: str, preset: str | None, port: int |
         NodeError, ConfigError: as of the security layer.
     """
     if preset is not None and preset not in PRESETS:
-        raise ConfigurationError("", "--preset", preset, nearest(preset, PRESETS))
+        raise ConfigurationError("", "--preset", preset, choice(preset, PRESETS))
     inviter = read_token(token).addresses
     alone = all(is_loopback(host) for host, _ in inviter)
     first = first_config(preset or ("local" if alone else "lan"), name, port)

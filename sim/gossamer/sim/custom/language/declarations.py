@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import attrs
 
+from gossamer.protocol.kernel.errors import choice
 from gossamer.sim.custom.language.functions import ControlOf, MeasureOf
 from gossamer.sim.custom.language.members import (
     MOST_WIDTH,
@@ -33,7 +34,7 @@ from gossamer.sim.custom.language.places import (
     place_of_caller,
 )
 from gossamer.sim.custom.language.record_rules import Items
-from gossamer.sim.errors import ScenarioError, choice
+from gossamer.sim.errors import ScenarioError
 
 _BY_NAME: Final = {kind.__name__: kind for kind in TYPES}
 

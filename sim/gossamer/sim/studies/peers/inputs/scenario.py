@@ -15,9 +15,9 @@ from typing import Any, ClassVar, Final
 import attrs
 from attrs.converters import optional
 
-from gossamer.protocol.kernel.errors import ConfigError
+from gossamer.protocol.kernel.errors import ConfigError, choice
 from gossamer.protocol.peer.settings import config
-from gossamer.sim.errors import ScenarioError, choice
+from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.peers.inputs.changes import Drift, Turnover
 from gossamer.sim.studies.peers.inputs.taken_from import TakenFrom, check_left_out
 from gossamer.sim.studies.worlds.network import (
