@@ -102,6 +102,10 @@ def test_they_are_so_among_seeds(tmp_path: Path) -> None:
     sweep = tmp_path / "sweep.toml"
     sweep.write_text('scenario = "scenario.toml"\nseeds = [1e0, 2]\n')
     assert [point.values["seed"] for point in read_sweep(sweep).points] == [1, 2]
+    sweep.write_text('scenario = "scenario.toml"\nseeds = [1]\n[grid]\nnodes = [2e2, 300]\n')
+    points = read_sweep(sweep).points
+    assert [repr(point.values["nodes"]) for point in points] == ["200", "300"]
+    assert points[0].name == "0001-nodes-200-seed-1"
     sweep.write_text('scenario = "scenario.toml"\nseeds = [1.0, 1]\n')
     with pytest.raises(ScenarioError, match="different whole numbers"):
         read_sweep(sweep)

@@ -140,8 +140,9 @@ def _plan(document: dict[str, Any], path: Path) -> SweepPlan:
     memory: dict[str, int] = {}
     points = []
     for number, (which, file, values, seed) in enumerate(combinations, start=1):
-        shown = {**which, **values, SEED: seed}
         scenario, text = _scenario(file, values, seed)
+        taken = {key: _as_taken(scenario, key, value) for key, value in values.items()}
+        shown = {**which, **taken, SEED: seed}
         same = repr(sorted((*which.items(), *values.items()), key=lambda pair: pair[0])) + str(file)
         if same not in memory:
             memory[same] = study_of(scenario).check(scenario)
@@ -155,6 +156,14 @@ def _plan(document: dict[str, Any], path: Path) -> SweepPlan:
             )
         )
     return SweepPlan(name=name, points=tuple(points))
+
+
+def _as_taken(scenario: AnyScenario, key: str, value: Any) -> Any:
+    """A value as the scenario has it where that is a whole number, which 1e3 stands for too."""
+    found: Any = scenario
+    for part in key.split("."):
+        found = getattr(found, part, None)
+    return found if type(found) is int and found == value else value
 
 
 def _files(given: object, folder: Path) -> list[Path]:
