@@ -30,7 +30,7 @@ class Comparison:
         runs: what they are called, such as their result folders.
         seeds: the seed of each run.
         hashes: the result hash of each run.
-        same_scenario: whether all runs had the same scenario.
+        same_scenario: whether all runs had the same scenario, seeds aside.
         rows: one row per system and measure that any of the runs has.
         measures: those of the rows, by key.
     """
@@ -77,10 +77,14 @@ def compare(runs: Sequence[tuple[str, Mapping[str, Any]]]) -> Comparison:
         runs=tuple(name for name, _ in runs),
         seeds=tuple(summary["seed"] for summary in summaries),
         hashes=tuple(summary["result_hash"] for summary in summaries),
-        same_scenario=all(summary["scenario"] == summaries[0]["scenario"] for summary in summaries),
+        same_scenario=all(_seedless(one) == _seedless(summaries[0]) for one in summaries),
         rows=tuple(rows),
         measures={measure.key: measure for measure in measures},
     )
+
+
+def _seedless(summary: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in summary["scenario"].items() if key != "seed"}
 
 
 def _relative_change(reference: float | None, value: float | None) -> float | None:

@@ -19,9 +19,10 @@ import pytest
 
 from gossamer.command.signals import Stopped, ending_first, exit_code_of, stopped_by_signals
 from gossamer.sim.results import results
-from gossamer.sim.results.comparison import compare_folders
+from gossamer.sim.results.comparison import compare, compare_folders
 from gossamer.sim.results.held import held
 from gossamer.sim.results.results import ResultsError, remove_folder, whole_folder
+from gossamer.sim.results.summary import summarise
 from gossamer.sim.study.plot import FORMATS, PlotOptions, plots_as
 from support.draws import larger
 from support.made_up_results import contents
@@ -167,6 +168,14 @@ def test_missing_results_and_missing_and_damaged_tables_are_named(tmp_path: Path
     (tmp_path / "run" / "kindred" / "events.parquet").write_bytes(b"PAR1 not really")
     with pytest.raises(ResultsError, match="not a readable Parquet table"):
         found.table("kindred", "events")
+
+
+def test_runs_that_differ_by_their_seeds_are_of_the_same_scenario() -> None:
+    first = summarise(made_up_run())
+    other = first | {"scenario": first["scenario"] | {"seed": 2}, "seed": 2}
+    assert compare([("a", first), ("b", other)]).same_scenario
+    other["scenario"]["nodes"] = 7
+    assert not compare([("a", first), ("b", other)]).same_scenario
 
 
 def test_comparison_is_relative_to_the_first_run_and_copes_with_gaps(tmp_path: Path) -> None:
