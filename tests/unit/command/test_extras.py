@@ -152,7 +152,9 @@ def test_a_system_on_which_nothing_runs_is_named_at_once(
 @pytest.mark.parametrize("command", ["sim", "node", "sub", "spark"])
 def test_commands_say_so_too(command: str) -> None:
     """As on a system that has no SIGHUP, which the command's frame would listen to."""
-    windows = "import signal\ndel signal.SIGHUP\nsys.platform = 'win32'\n"
+    # Modules of the standard library go by the system as well, but are there by then.
+    frame = "import shutil, signal\ndel signal.SIGHUP\nimport gossamer.command.main\n"
+    windows = f"{frame}sys.platform = 'win32'\n"
     refuses_posix = run({"fcntl", "pwd", "resource"}, windows + COMMAND, command, "--help")
     (line,) = refuses_posix.stderr.splitlines()
     assert line.endswith("does not run on Windows: use Linux, macOS or WSL 2")

@@ -15,6 +15,8 @@ from gossamer.protocol.kernel.struct import WORD_BYTES
 class _Prefetch(Rule):
     """A rule whose compiled form is one instruction that no Python source stands for."""
 
+    _callee: Any = None
+
     @property
     def callee(self) -> Any:
         if self._callee is None:

@@ -62,7 +62,8 @@ class Rule:
         self.source = source
         self.inline = inline
         self._dispatcher: Any = None
-        self._callee: Any = None
+        # The compiler itself only has weak references to them.
+        self._callees: dict[int, Any] = {}
 
     def __call__(self, *args: Any) -> Any:
         if _compiled_calls:
@@ -91,8 +92,9 @@ class Rule:
         teach_compiler()
         from gossamer.protocol.kernel.compiler import make_callee
 
-        self._callee = make_callee(self.source, self.inline)
-        return self._callee
+        made = make_callee(self.source, self.inline)
+        self._callees[id(made)] = made
+        return made
 
     @property
     def compiled(self) -> Any:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import operator
 import os
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ import numba.core.types
 import numpy as np
 import pytest
 
+from gossamer.protocol.kernel import keyed_code
 from gossamer.protocol.kernel.compile_errors import explain_failures
 from gossamer.protocol.kernel.errors import RuleCompilationError
 from gossamer.protocol.kernel.quicker_compiler.asked_once import answers_kept
@@ -297,3 +300,15 @@ def test_rules_compile_without_the_private_class(plain: str, swapped: str, tmp_p
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == swapped
+
+
+def test_what_callers_call_stays_although_it_is_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The compiler refers to it weakly; of code that has no key each caller gets one of its own."""
+    monkeypatch.setattr(keyed_code, "code_key", lambda _: None)
+    called = rule(plain)
+    first = weakref.ref(called.callee)
+    assert called.callee is not first()
+    gc.collect()
+    assert first() is not None

@@ -33,7 +33,7 @@ _MADE: Final = {
     "FORMAT_SIMPLE": ("makes a text", _NOTHING_NEW),
     "IMPORT_NAME": ("imports {}", _AT_TOP),
     "LOAD_BUILD_CLASS": ("defines a class", _AT_TOP),
-    "BEFORE_WITH": ("has a with block", "plain statements"),
+    **dict.fromkeys(("BEFORE_WITH", "LOAD_SPECIAL"), ("has a with block", "plain statements")),
     "UNPACK_EX": ("unpacks with a star", "an index for each"),
 }
 
