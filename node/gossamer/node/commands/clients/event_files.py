@@ -52,6 +52,7 @@ class EventFiles(io.TextIOBase):
         most: int,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
+        self._part: TextIO | None = None  # whatever is refused is closed
         if not _NAME.fullmatch(subscriber):
             expected = "expected letters, digits, '.', '_' and '-' (--as)"
             raise EventInputError(f"--as is {subscriber!r}", expected)
@@ -60,7 +61,6 @@ class EventFiles(io.TextIOBase):
         self._every_ns = int(every_s * 1e9)
         self._most = most
         self._clock = clock
-        self._part: TextIO | None = None
         self._begun_ns = 0
         self._lines = 0
         self.folder.mkdir(parents=True, exist_ok=True)
