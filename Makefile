@@ -10,7 +10,7 @@ DEV_INSTALLED := $(VENV)/.installed-dev
 DOCS_INSTALLED := $(VENV)/.installed-docs
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo check test test-all coverage lint format format-check types docs bench figures clean
+.PHONY: help install dev demo check test test-all coverage lint format format-check types docs bench figures lines clean
 
 help:
 	@echo "make demo      set up, then run the Vinifera scenario of the README"
@@ -23,6 +23,7 @@ help:
 	@echo "make figures   reproduce the figures of the Vinifera paper"
 	@echo "make bench     measure speed and memory"
 	@echo "make lint | format | format-check | types"
+	@echo "make lines     lines of the sources by room, beside what they are to have"
 	@echo "make clean     remove caches and built packages (never results)"
 
 install: $(INSTALLED)
@@ -70,6 +71,9 @@ bench: $(INSTALLED)
 
 figures: $(INSTALLED)
 	$(BIN)/gossamer sim figures vinifera $(FIGURES_ARGS)
+
+lines: $(DEV_INSTALLED)
+	$(BIN)/python tests/support/room_lines.py
 
 clean:
 	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

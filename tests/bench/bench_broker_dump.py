@@ -48,10 +48,10 @@ from gossamer.node.broker.families.tree.host import TreeHost
 from gossamer.node.store.broker import QueuedDelivery
 from gossamer.node.store.writer import open_writer
 from gossamer.protocol.brokers.core.effects import Deliver
-from gossamer.protocol.brokers.core.identifiers import Hop, Id
-from gossamer.protocol.brokers.core.index import compiled_index
+from gossamer.protocol.brokers.core.messages import Hop, Id
+from gossamer.protocol.brokers.core.routing import compiled_index
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
-from gossamer.protocol.brokers.tree.memory.messages import (
+from gossamer.protocol.brokers.tree.messages import (
     BetweenBrokers,
     Frame,
     Publication,

@@ -36,11 +36,17 @@ from bench.common import (
     write_rows,
 )
 from gossamer.compiled.store import keep_compiled_code
-from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
-from gossamer.protocol.brokers.core.index import compiled_index
-from gossamer.protocol.brokers.core.messages import Attach, NeighbourUp, Subscribe
+from gossamer.protocol.brokers.core.messages import (
+    Attach,
+    Id,
+    NeighbourUp,
+    Subscribe,
+    client,
+    neighbour,
+)
+from gossamer.protocol.brokers.core.routing import compiled_index
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
-from gossamer.protocol.brokers.tree.memory.messages import (
+from gossamer.protocol.brokers.tree.messages import (
     Advertisement,
     BetweenBrokers,
     Frame,

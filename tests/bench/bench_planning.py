@@ -21,11 +21,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench.common import SEED, Row, read_options, write_rows
 from gossamer.node.broker.engine.apart import in_a_process, worked_out
-from gossamer.protocol.brokers.core.identifiers import Id
-from gossamer.protocol.brokers.graph.coordinator.make_plan import MakePlan
-from gossamer.protocol.brokers.graph.memory.messages import Planned, Version
-from gossamer.protocol.brokers.graph.memory.problem import Problem
-from gossamer.protocol.brokers.graph.memory.settings import MULT, STRATEGIES
+from gossamer.protocol.brokers.core.messages import Id
+from gossamer.protocol.brokers.graph.coordinator import MakePlan
+from gossamer.protocol.brokers.graph.messages import Planned, Version
+from gossamer.protocol.brokers.graph.settings import MULT, STRATEGIES, Problem
 from gossamer.sim.bench.benchmarks import machine
 
 WAKE_S = 0.001

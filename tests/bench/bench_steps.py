@@ -36,7 +36,7 @@ from gossamer.node.peer.batches.steps import linked_step
 from gossamer.node.peer.dependencies import Dependencies
 from gossamer.node.peer.frames.core import Core, Record
 from gossamer.node.transport.base.base import Address
-from gossamer.protocol.kernel.linking.object_code import LinkedCode
+from gossamer.protocol.kernel.linking import LinkedCode
 from gossamer.protocol.kernel.records import KIND
 from gossamer.protocol.peer.record_table.records import TABLE
 from gossamer.protocol.peer.record_table.table import Sort

@@ -28,26 +28,28 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from bench.common import Row, read_options, timed, write_rows
 from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.brokers.core.effects import Send
-from gossamer.protocol.brokers.core.identifiers import Hop, client, neighbour
-from gossamer.protocol.brokers.core.index import compiled_index
 from gossamer.protocol.brokers.core.messages import (
     Advertise,
     Attach,
+    Hop,
     NeighbourUp,
     Publish,
     Subscribe,
     Unsubscribe,
+    client,
+    neighbour,
 )
+from gossamer.protocol.brokers.core.routing import compiled_index
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
-from gossamer.protocol.brokers.tree.memory.messages import (
+from gossamer.protocol.brokers.tree.messages import (
     Frame,
     Message,
     Publication,
     Subscription,
     Unsubscription,
 )
-from gossamer.protocol.brokers.tree.memory.sent import Sent
-from gossamer.protocol.brokers.tree.memory.subscriptions import SubscriptionTable
+from gossamer.protocol.brokers.tree.state import Sent
+from gossamer.protocol.brokers.tree.tables import SubscriptionTable
 from gossamer.protocol.content.filters import parse
 from gossamer.sim.bench.benchmarks import machine
 from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload

@@ -30,8 +30,6 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench.common import Row, read_options, timed, write_rows
 from gossamer.compiled.store import keep_compiled_code
-from gossamer.protocol.dissemination.best import best_routes
-from gossamer.protocol.dissemination.graphs.exact import least_steiner_cost
 from gossamer.protocol.dissemination.graphs.graph import (
     Graph,
     Workspace,
@@ -41,12 +39,13 @@ from gossamer.protocol.dissemination.graphs.graph import (
 from gossamer.protocol.dissemination.graphs.spanning import shortest_path_tree
 from gossamer.protocol.dissemination.graphs.steiner import (
     cost_of_links,
+    least_steiner_cost,
     write_short_tree,
     write_steiner_tree,
 )
 from gossamer.protocol.dissemination.graphs.tables import join_by_table, make_path_table
 from gossamer.protocol.dissemination.graphs.triples import make_triples, write_better_tree
-from gossamer.protocol.dissemination.optimum import lower_bounds
+from gossamer.protocol.dissemination.optimum import best_routes, lower_bounds
 from gossamer.protocol.dissemination.plan import make_plan
 from gossamer.protocol.dissemination.sample import Sample, make_sample
 from gossamer.protocol.dissemination.stars import average_stretch, low_stretch_tree, proven_width

@@ -14,13 +14,14 @@ import trio
 
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.address_book import AddressBook
-from gossamer.node.peer.frames.core import SELF, Box, Core, Record
+from gossamer.node.peer.frames.core import SELF, Box, Core, Delivery, Record
 from gossamer.node.peer.frames.descriptor_authentication import PlainAuthentication
 from gossamer.node.peer.frames.event_authentication import point_bytes
 from gossamer.node.peer.frames.event_frames import MARK, read_event_frame
 from gossamer.node.peer.frames.events import EventMemory
-from gossamer.node.peer.frames.wire import Wire, frame_types
-from gossamer.node.peer.runtime import Delivery, Runtime
+from gossamer.node.peer.frames.frame_types import frame_types
+from gossamer.node.peer.frames.wire import Wire
+from gossamer.node.peer.runtime import Runtime
 from gossamer.node.security.encoding import encode
 from gossamer.node.security.sealing import identifier
 from gossamer.node.transport.base.frames import FrameReader
@@ -33,10 +34,10 @@ from gossamer.protocol.peer import step as peer
 from gossamer.protocol.peer.codec import Codec
 from gossamer.protocol.peer.places.placement import want_place
 from gossamer.protocol.peer.record_table.records import DELIVER, EVENT_ORIGIN, JOIN
-from gossamer.protocol.peer.settings import config
+from gossamer.protocol.peer.settings import config, presets
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.space.ring import RING_MASK
-from gossamer.protocol.peer.space.routing_key import held_boxes, point_of
+from gossamer.protocol.peer.space.scales import held_boxes, point_of
 from gossamer.protocol.peer.state.links import HANDLE_MASK
 from gossamer.protocol.peer.state.state import RECORD, SENT_TO, State, make_state
 from gossamer.sim.engine import link_conditions
@@ -382,7 +383,7 @@ def in_use(state: State, words: Any, place: str) -> Any:
 
 
 def settings_of(nodes: int, preset: str, **changes: Any) -> Settings:
-    made: Settings = getattr(config, preset)(
+    made: Settings = getattr(presets, preset)(
         nodes, attributes=2, seed=SEED, event_memory=16, routing_table_entries=64, **changes
     )
     return made

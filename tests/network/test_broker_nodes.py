@@ -16,10 +16,9 @@ from gossamer.node.broker.session import read_id
 from gossamer.node.errors import ClientRequestError
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.protocol.brokers.core.effects import Effect
-from gossamer.protocol.brokers.core.identifiers import Hop, Id
-from gossamer.protocol.brokers.core.messages import Congestion, Subscribe
+from gossamer.protocol.brokers.core.messages import Congestion, Hop, Id, Subscribe
+from gossamer.protocol.brokers.tree import messages as t
 from gossamer.protocol.brokers.tree.codec import plain_frame
-from gossamer.protocol.brokers.tree.memory import messages as t
 from gossamer.protocol.content import filters
 from support.broker_messages import spoilt
 from support.clusters import made_cluster

@@ -13,7 +13,7 @@ import pytest
 import trio
 
 from gossamer.client import Client, ReceivedEvent, Subscription, open_client
-from gossamer.protocol.content.evolution import table_of
+from gossamer.protocol.content.schema import table_of
 from support.draws import few_or_many
 from support.filter_strategies import SCHEMA, Written, matchable, random_event
 from support.node_processes import Shell, free_ports

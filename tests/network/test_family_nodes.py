@@ -17,7 +17,7 @@ from gossamer.node.broker.session import read_id
 from gossamer.node.commands.cluster.tracing import tables_for_people
 from gossamer.node.config.families import NAMED
 from gossamer.node.transport.base.frames import encode_frame
-from gossamer.protocol.brokers.core.identifiers import Id
+from gossamer.protocol.brokers.core.messages import Id
 from support.flooding import FloodingHost
 from support.memory_brokers import (
     PATIENCE_S,

@@ -25,8 +25,12 @@ from gossamer.node.local.services import Services
 from gossamer.node.local.serving.server import open_local_server
 from gossamer.node.peer.peer import Peer
 from gossamer.node.security.schema_document import SchemaDocument, save_document
-from gossamer.protocol.content.evolution import SchemaVersion, changed
-from gossamer.protocol.content.schema import BooleanAttribute, EnumerationAttribute
+from gossamer.protocol.content.schema import (
+    BooleanAttribute,
+    EnumerationAttribute,
+    SchemaVersion,
+    changed,
+)
 from support.campaign import Campaign, Reader
 from support.clusters import MadeCluster
 from support.local_nodes import no_cluster

@@ -18,8 +18,7 @@ from gossamer.node.local.frames import VERSION, id_text
 from gossamer.node.local.groups import wire
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.protocol.content.errors import WrongValueError
-from gossamer.protocol.content.evolution import SchemaVersion, changed
-from gossamer.protocol.content.schema import BooleanAttribute
+from gossamer.protocol.content.schema import BooleanAttribute, SchemaVersion, changed
 from gossamer.protocol.patterns.groups import Round
 from support import waiting
 from support.local_nodes import ALL, LocalNode, take

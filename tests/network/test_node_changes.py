@@ -18,9 +18,13 @@ from gossamer.node.security.schema_document import (
 )
 from gossamer.node.store import Store
 from gossamer.protocol.content.errors import ContentError
-from gossamer.protocol.content.evolution import SchemaVersion, changed
-from gossamer.protocol.content.payload import Payload
-from gossamer.protocol.content.schema import BooleanAttribute, EnumerationAttribute
+from gossamer.protocol.content.schema import (
+    BooleanAttribute,
+    EnumerationAttribute,
+    SchemaVersion,
+    changed,
+)
+from gossamer.protocol.content.values import Payload
 from gossamer.protocol.kernel.errors import ExpressionError
 from support.clusters import DAY_S, MadeCluster
 from support.memory_peers import (

@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from gossamer.node.errors import UnacknowledgedError
-from gossamer.protocol.content.payload import Payload
+from gossamer.protocol.content.values import Payload
 from support.node_fleets import QUICK, Fleet, Follower, Publisher, running_fleet, until
 from support.node_processes import PATIENCE_S, Shell
 

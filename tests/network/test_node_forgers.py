@@ -19,7 +19,7 @@ from gossamer.node.errors import NotAcknowledged
 from gossamer.node.peer.dependencies import Dependencies
 from gossamer.node.peer.frames.event_authentication import point_bytes
 from gossamer.node.peer.frames.events import Event
-from gossamer.node.peer.frames.wire import WORD_BYTES
+from gossamer.node.peer.frames.frame_types import WORD_BYTES
 from gossamer.node.peer.peer import Subscription
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.encoding import encode
@@ -29,7 +29,7 @@ from gossamer.node.security.sealing import DRAW_BYTES, Seal, identifier, sign
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.node.transport.base.schema import Frame
 from gossamer.protocol.peer.record_table.records import EVENT, EVENT_MESSAGES, EVENT_VALUES, TREE
-from gossamer.protocol.peer.settings import config
+from gossamer.protocol.peer.settings import presets
 from support.attackers import attacker, introduction_of, read_frame, tampered, write_frame
 from support.clusters import MadeCluster, event_key
 from support.memory_peers import SCHEMA, member_peers, take
@@ -211,7 +211,7 @@ async def test_a_fifth_of_forgers_has_nothing_delivered_that_nobody_published(
 ) -> None:
     """What they changed is found out by the next peer, which names them; nobody else is blamed."""
     caplog.set_level(logging.WARNING, "gossamer")
-    settings = getattr(config, preset)(
+    settings = getattr(presets, preset)(
         peers,
         attributes=2,
         subscriptions=16,

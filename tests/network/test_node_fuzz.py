@@ -16,7 +16,7 @@ import trio
 from gossamer.node.broker.families.scot.links import SCOT_FRAMES
 from gossamer.node.local.frames import LOCAL_TYPES
 from gossamer.node.peer.assembly import Dependencies
-from gossamer.node.peer.frames.wire import frame_types
+from gossamer.node.peer.frames.frame_types import frame_types
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.encoding import decode, encode
 from gossamer.node.security.identity import SIGNATURE_BYTES
@@ -27,7 +27,7 @@ from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.handshake import PROTOCOL_VERSION
 from gossamer.protocol.peer.codec import Codec
 from gossamer.protocol.peer.record_table import records
-from gossamer.protocol.peer.settings import config
+from gossamer.protocol.peer.settings import presets
 from gossamer.protocol.peer.settings.profile import NOTHING
 from support.attackers import descriptor_of, intercepted, memory_of_process, read_frame, tampered
 from support.checkout import ROOT
@@ -105,7 +105,7 @@ DRAWS = 1
 GROWTH_BYTES = 24 << 20
 # Frames of each kind overheard, and frames tried between two gossip rounds.
 TEMPLATES, A_ROUND = 12, 1000
-SETTINGS = config.resilient(
+SETTINGS = presets.resilient(
     16,
     attributes=2,
     subscriptions=16,

@@ -19,7 +19,7 @@ from gossamer.node.security.encoding import decode
 from gossamer.node.security.identity import SIGNATURE_BYTES
 from gossamer.node.transport.base.schema import Frame
 from gossamer.protocol.peer.record_table import records
-from gossamer.protocol.peer.settings import config
+from gossamer.protocol.peer.settings import presets
 from gossamer.protocol.peer.settings.profile import (
     ARC_START,
     IDENTIFIER,
@@ -140,7 +140,7 @@ SEED = 1
 ROUNDS = 3
 # Of the process, in which three other peers run.
 GROWTH_BYTES = 8 << 20
-SETTINGS = config.resilient(16, attributes=2, subscriptions=16, event_memory=256)
+SETTINGS = presets.resilient(16, attributes=2, subscriptions=16, event_memory=256)
 BOXES = SETTINGS.boxes_per_neighbour
 PROFILE = (1 << 60, 1 << 60, 0, *[NOTHING] * (profile_words(SETTINGS) - RANGES))
 
@@ -194,7 +194,7 @@ async def test_a_flood_of_subscriptions_from_a_peer_is_dropped_and_harms_nobody(
 
 
 EVENTS = 30
-CROWDED = config.resilient(40, attributes=2, subscriptions=16, event_memory=256)
+CROWDED = presets.resilient(40, attributes=2, subscriptions=16, event_memory=256)
 LIES = frozenset({ARC_START, LOAD, RANGES})
 # What is lied about, whether events are kept back, honest share of views, and delivery: told from
 # views of 20 and eight liars, no view can be of less than 60 % honest peers.

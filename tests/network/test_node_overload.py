@@ -23,7 +23,7 @@ from gossamer.node.peer.cluster_info import cluster_schema, schema_fingerprint
 from gossamer.node.peer.frames.event_authentication import point_bytes
 from gossamer.node.peer.frames.event_frames import event_frame
 from gossamer.node.peer.frames.events import EventFormat
-from gossamer.node.peer.frames.wire import WORD_BYTES, frame_types
+from gossamer.node.peer.frames.frame_types import WORD_BYTES, frame_types
 from gossamer.node.peer.peer import transport_of
 from gossamer.node.security.cluster import Membership, open_membership
 from gossamer.node.security.descriptors import Descriptor, sign_descriptor
@@ -34,15 +34,14 @@ from gossamer.node.transport.base.frames import encode_frame
 from gossamer.node.transport.base.limits import Limits
 from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.connection import Connection
-from gossamer.protocol.content.evolution import SchemaVersion
-from gossamer.protocol.content.schema import Schema
+from gossamer.protocol.content.schema import Schema, SchemaVersion
 from gossamer.protocol.peer.codec import Codec
 from gossamer.protocol.peer.record_table.records import EVENT, GREEDY, STORED
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import NOTHING, RANGES
 from gossamer.protocol.peer.space.encoding import encode_event
 from gossamer.protocol.peer.space.hashing import uniform_hashes
-from gossamer.protocol.peer.space.routing_key import point_of
+from gossamer.protocol.peer.space.scales import point_of
 from gossamer.protocol.peer.state.state import profile_words
 from support.attackers import believe, introduction_of
 from support.node_fleets import LOOK_S, Fleet, until

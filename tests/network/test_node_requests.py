@@ -19,7 +19,7 @@ from gossamer.node.errors import NoAnswerError, NobodyWaitsError, RefusedByNodeE
 from gossamer.node.local.client import open_client
 from gossamer.node.local.replies import Replies, Reply, Requested
 from gossamer.node.peer.unicast.envelopes import opened
-from gossamer.protocol.content.payload import Payload
+from gossamer.protocol.content.values import Payload
 from gossamer.protocol.patterns.groups import HEARTBEAT_S
 from support.local_nodes import LocalNode
 from support.memory_peers import MemoryPeers, memory_peers

@@ -31,8 +31,7 @@ from gossamer.node.peer.frames.events import EventFormat
 from gossamer.node.transport.base.frames import FrameReader, encode_frame
 from gossamer.node.transport.base.limits import Limits
 from gossamer.node.transport.base.schema import Frame
-from gossamer.protocol.content.evolution import SchemaVersion
-from gossamer.protocol.content.schema import Schema
+from gossamer.protocol.content.schema import Schema, SchemaVersion
 from support.local_nodes import LocalNode
 from support.loopback_peer import quote
 from support.threaded_node import threaded_node

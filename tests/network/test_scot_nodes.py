@@ -20,10 +20,10 @@ from gossamer.node.commands.cluster.tracing import route_for_people, tables_for_
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.protocol.brokers.core.effects import Send
 from gossamer.protocol.brokers.core.errors import UnsafeError
-from gossamer.protocol.brokers.core.identifiers import Id
+from gossamer.protocol.brokers.core.messages import Id
 from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot, ScotSettings
 from gossamer.protocol.brokers.scot.memory.messages import Notification
-from gossamer.protocol.brokers.scot.overlay.labels import ClusterBitVector
+from gossamer.protocol.brokers.scot.memory.topology import ClusterBitVector
 from support.draws import larger
 from support.memory_brokers import (
     PATIENCE_S,

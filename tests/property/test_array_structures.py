@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gossamer.protocol.kernel.draws import float_to_word, word_to_float
 from gossamer.protocol.kernel.errors import CapacityError
-from gossamer.protocol.kernel.float_bits import float_to_word, word_to_float
 from gossamer.protocol.kernel.records import BODY, LENGTH
 from gossamer.protocol.kernel.rows.hash_chains import CHAINED_FROM, chain, chains_of, place_in_ring
 from gossamer.protocol.kernel.rules import use_compiled

@@ -16,24 +16,24 @@ from gossamer.protocol.brokers.core import messages as m
 from gossamer.protocol.brokers.core.codec import Codec
 from gossamer.protocol.brokers.core.effects import Send
 from gossamer.protocol.brokers.core.errors import MalformedMessageError
-from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
+from gossamer.protocol.brokers.core.messages import Id, client, neighbour
 from gossamer.protocol.brokers.core.plain import plain_filter, plain_values
+from gossamer.protocol.brokers.graph import messages as g
 from gossamer.protocol.brokers.graph.broker import GraphBroker
 from gossamer.protocol.brokers.graph.codec import BETWEEN_BROKERS
 from gossamer.protocol.brokers.graph.codec import CODEC as GRAPH
-from gossamer.protocol.brokers.graph.memory import messages as g
-from gossamer.protocol.brokers.graph.memory.messages import NO_TERM, NO_VERSION, Term, Version
+from gossamer.protocol.brokers.graph.messages import NO_TERM, NO_VERSION, Term, Version
 from gossamer.protocol.brokers.scot.codec import CODEC as SCOT
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
+from gossamer.protocol.brokers.tree import messages as t
 from gossamer.protocol.brokers.tree.codec import CODEC as TREE
 from gossamer.protocol.brokers.tree.codec import MAX_HOPS
-from gossamer.protocol.brokers.tree.memory import messages as t
-from gossamer.protocol.brokers.tree.memory.messages import Frame, Publication
+from gossamer.protocol.brokers.tree.messages import Frame, Publication
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters import Filter, parse
+from gossamer.protocol.content.grammar import Comparison, Operator
 from gossamer.protocol.content.limits import MAX_STRING
-from gossamer.protocol.content.operators import Comparison, Operator
 from property import test_scot_codec as scot
 from support.broker_messages import between_brokers, frames, messages, spoilt
 from support.draws import one_in

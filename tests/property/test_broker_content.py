@@ -14,19 +14,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gossamer.protocol.brokers.core import messages as m
-from gossamer.protocol.brokers.core.identifiers import Hop, Id, client, neighbour
-from gossamer.protocol.brokers.core.messages import ClientAcknowledge
-from gossamer.protocol.brokers.graph.memory import messages as g
-from gossamer.protocol.brokers.graph.memory.messages import NO_TERM, NO_VERSION
-from gossamer.protocol.brokers.graph.memory.settings import MAX_SAMPLES, GraphSettings
+from gossamer.protocol.brokers.core.messages import ClientAcknowledge, Hop, Id, client, neighbour
+from gossamer.protocol.brokers.graph import messages as g
+from gossamer.protocol.brokers.graph.messages import NO_TERM, NO_VERSION
+from gossamer.protocol.brokers.graph.settings import MAX_SAMPLES, GraphSettings
 from gossamer.protocol.brokers.scot.memory import messages as scot
-from gossamer.protocol.brokers.scot.overlay.labels import ClusterBitVector
+from gossamer.protocol.brokers.scot.memory.topology import ClusterBitVector
 from gossamer.protocol.brokers.tree import TreeBroker
-from gossamer.protocol.brokers.tree.memory import messages as t
+from gossamer.protocol.brokers.tree import messages as t
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters import Filter, parse
 from gossamer.protocol.content.filters.constraint import PRESENT, Constraint
-from gossamer.protocol.content.operators import Comparison, Operator
+from gossamer.protocol.content.grammar import Comparison, Operator
 from gossamer.protocol.content.values import Kind
 from gossamer.protocol.kernel.errors import ConfigError
 from support.broker_families import FAMILIES
@@ -254,7 +253,7 @@ def test_a_graph_keeps_no_more_samples_than_a_message_tells(name: str) -> None:
 
 
 def test_a_graph_takes_as_many_filters_as_a_message_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gossamer.protocol.brokers.graph.family.MAX_FILTERS", 2)
+    monkeypatch.setattr("gossamer.protocol.brokers.graph.broker.MAX_FILTERS", 2)
     broker = FAMILIES["graph"].broker()
     wanted = [(str(number), parse(f"a == {number}")) for number in range(3)]
 

@@ -28,9 +28,9 @@ from gossamer.node.store import broker as broker_module
 from gossamer.node.store.broker import QueuedDelivery
 from gossamer.node.store.writer import open_writer
 from gossamer.protocol.brokers.core import messages as m
-from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
+from gossamer.protocol.brokers.core.messages import Id, client, neighbour
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
-from gossamer.protocol.brokers.tree.memory import messages as t
+from gossamer.protocol.brokers.tree import messages as t
 from gossamer.protocol.content.filters import parse
 from support.draws import Draws, few_or_many
 from support.plain_index import PlainIndex

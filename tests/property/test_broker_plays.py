@@ -13,11 +13,11 @@ from collections.abc import Callable
 import pytest
 from attrs import evolve
 
-from gossamer.protocol.brokers.core.index import SharedIndex, compiled_index
+from gossamer.protocol.brokers.core.routing import SharedIndex, compiled_index
 from gossamer.protocol.brokers.scot import ScotSettings
 from gossamer.protocol.brokers.tree import COVERINGS, TreeSettings
-from gossamer.protocol.brokers.tree.memory import marks
-from gossamer.protocol.brokers.tree.memory.settings import CRITICAL_RULES, DISPLACED
+from gossamer.protocol.brokers.tree import tables as marks
+from gossamer.protocol.brokers.tree.settings import CRITICAL_RULES, DISPLACED
 from property.test_scot_routing import WAYS, check_served, random_overlay
 from property.test_scot_routing import play as route
 from property.test_tree_brokers import run_and_check, run_wildly_and_check

@@ -16,9 +16,9 @@ from gossamer.protocol.kernel.records import BODY, FROM, KIND, Words
 from gossamer.protocol.peer.places.placement import want_place
 from gossamer.protocol.peer.record_table import records
 from gossamer.protocol.peer.rendezvous.publication import PENDING_EVENT
-from gossamer.protocol.peer.settings.config import kindred
+from gossamer.protocol.peer.settings.presets import kindred
 from gossamer.protocol.peer.space.ring import RING_MASK
-from gossamer.protocol.peer.space.routing_key import held_boxes, points_of
+from gossamer.protocol.peer.space.scales import held_boxes, points_of
 from gossamer.protocol.peer.step import subscribe
 from support.overlays import Hosts, record
 

@@ -11,13 +11,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gossamer.protocol.content import filters as api
-from gossamer.protocol.content.expressions.expression import Expression
-from gossamer.protocol.content.expressions.language import parse_expression
 from gossamer.protocol.content.filters import Filter, Relation
-from gossamer.protocol.content.language import parse_subscription
-from gossamer.protocol.content.operators import Comparison, Operator
+from gossamer.protocol.content.filters.expressions import Expression, parse_expression
+from gossamer.protocol.content.grammar import Comparison, Operator
 from gossamer.protocol.content.schema import Schema
-from gossamer.protocol.content.subscription import Subscription
+from gossamer.protocol.content.subscription import Subscription, parse_subscription
 from gossamer.protocol.kernel.errors import ExpressionError
 from gossamer.protocol.peer.space.covering import MOST_BOXES, coarser, cover
 from gossamer.protocol.peer.space.encoding import EncodedBox, encode_event

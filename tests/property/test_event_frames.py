@@ -14,15 +14,15 @@ from gossamer.node.peer.batches import buffers
 from gossamer.node.peer.batches.scanning import scan
 from gossamer.node.peer.frames.core import header
 from gossamer.node.peer.frames.event_frames import KINDS, MARK, event_frame, read_event_frame
-from gossamer.node.peer.frames.wire import frame_types
+from gossamer.node.peer.frames.frame_types import frame_types
 from gossamer.node.transport.base.limits import HEADER_BYTES
 from gossamer.protocol.kernel.errors import MalformedRecordError
 from gossamer.protocol.kernel.struct import WORD_BYTES
 from gossamer.protocol.peer.codec import Codec
 from gossamer.protocol.peer.record_table.records import EVENT_ID, EVENT_MESSAGES, EVENT_ORIGIN
-from gossamer.protocol.peer.settings import config
+from gossamer.protocol.peer.settings import presets
 
-SETTINGS = config.kindred(16, attributes=2, subscriptions=4, acknowledged_hops=4)
+SETTINGS = presets.kindred(16, attributes=2, subscriptions=4, acknowledged_hops=4)
 CODEC = Codec(SETTINGS)
 TYPES = frame_types(CODEC)
 BATCH = buffers.make_batch(SETTINGS)

@@ -12,13 +12,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from gossamer.protocol.content import schema
-from gossamer.protocol.content.operators import Comparison, Operator
+from gossamer.protocol.content.grammar import Comparison, Operator
 from gossamer.protocol.content.schema import Attribute, Schema
 from gossamer.protocol.content.subscription import Subscription
 from gossamer.protocol.content.values import canonical
 from gossamer.protocol.peer.space import hashing
 from gossamer.protocol.peer.space.encoding import encode_event, encode_subscription
-from gossamer.protocol.peer.space.line import divide_wide, scale_wide
+from gossamer.protocol.peer.space.hashing import divide_wide, scale_wide
 from support.content_strategies import (
     CHARACTERS,
     attributes,

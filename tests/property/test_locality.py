@@ -16,7 +16,7 @@ from gossamer.protocol.peer import step as peer
 from gossamer.protocol.peer.record_table import records as messages
 from gossamer.protocol.peer.record_table.records import SAMPLE_TIMER
 from gossamer.protocol.peer.sampling.sampler import RULES, SamplerState, sample_hint, sample_step
-from gossamer.protocol.peer.settings import config
+from gossamer.protocol.peer.settings import config, presets
 from gossamer.protocol.peer.settings.config import SAMPLERS
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state.state import WANTED, State
@@ -85,7 +85,7 @@ def test_no_step_touches_a_foreign_row(sampler: str, nodes: int, cycles: int, mo
     views = {"view_size": 4, "shuffle_length": 2, "sampler": sampler}
     memory = {"event_memory": 4, "pending_publications": 2, "held_events": 8}
     tables = {"retention_rounds": 20, "routing_table_entries": 16, "boxes_per_neighbour": 4}
-    settings = config.resilient(nodes, attributes=2, **links, **hops, **views, **memory, **tables)
+    settings = presets.resilient(nodes, attributes=2, **links, **hops, **views, **memory, **tables)
     state = overlays.converged(settings, overlays.random_identifiers(nodes, seed), seed)
     state.guest_targets[:, 0] = state.sampler.key[::-1]
     draws = np.random.default_rng(seed)

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.content.filters import Filter, conforms, covers, intersects, meets, parse
+from gossamer.protocol.content.matching.dimensions import StringOrder, number_high, number_low
 from gossamer.protocol.content.matching.index import MatchingIndex
-from gossamer.protocol.content.matching.keys import number_high, number_low
-from gossamer.protocol.content.matching.string_order import StringOrder
 from support.draws import Draws, few_or_many
 from support.filter_strategies import (
     VALUES,

@@ -23,12 +23,11 @@ from gossamer.protocol.peer.record_table.records import (
     FIND_PLACE,
     TREE,
 )
-from gossamer.protocol.peer.routing.lookup import next_hop, plan_arcs
-from gossamer.protocol.peer.routing.progress import MOST_STRAYS
-from gossamer.protocol.peer.settings.config import kindred
+from gossamer.protocol.peer.routing.lookup import MOST_STRAYS, next_hop, plan_arcs
+from gossamer.protocol.peer.settings.presets import kindred
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER, OFF_THE_RING
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
-from gossamer.protocol.peer.space.routing_key import held_boxes, points_of
+from gossamer.protocol.peer.space.scales import held_boxes, points_of
 from gossamer.protocol.peer.state.links import settle_ring
 from gossamer.protocol.peer.state.state import HOPS_EXCEEDED, SHIFTED, WANTED
 from gossamer.protocol.peer.step import subscribe

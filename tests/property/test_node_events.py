@@ -17,8 +17,8 @@ from gossamer.node.security.sealing import publisher_of
 from gossamer.node.transport.base.frames import FrameReader, encode_frame
 from gossamer.node.transport.base.limits import Limits
 from gossamer.protocol.content import schema
-from gossamer.protocol.content.evolution import SchemaVersion, changed
-from gossamer.protocol.content.payload import Payload
+from gossamer.protocol.content.schema import SchemaVersion, changed
+from gossamer.protocol.content.values import Payload
 
 DAYS = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
 SCHEMA = schema.Schema(

@@ -21,8 +21,8 @@ from gossamer.protocol.content.filters.composite import (
     composite_text,
     parse_composite,
 )
+from gossamer.protocol.content.grammar import Comparison, Operator
 from gossamer.protocol.content.matching.composite_matcher import CompositeMatcher
-from gossamer.protocol.content.operators import Comparison, Operator
 from support import padres_grammar as padres
 from support.filter_strategies import ORDERED, TEXTUAL, all_matches, filter_or_none, filters
 

@@ -8,9 +8,16 @@ from collections import Counter
 import pytest
 from attrs import define, field
 
-from gossamer.protocol.patterns.cluster_clock import BOUND_S, STEP_S, ClusterClock
 from gossamer.protocol.patterns.groups import Leader, Member, Report, Round
-from gossamer.protocol.patterns.last_values import COMPARED, LastValue, LastValues, chunks
+from gossamer.protocol.patterns.last_values import (
+    BOUND_S,
+    COMPARED,
+    STEP_S,
+    ClusterClock,
+    LastValue,
+    LastValues,
+    chunks,
+)
 from gossamer.protocol.patterns.ordering import (
     LISTED,
     REMEMBERED,

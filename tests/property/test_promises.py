@@ -46,9 +46,9 @@ from gossamer.protocol.peer.record_table.records import (
     ROUNDS_SKIPPED,
     SAMPLE_TIMER,
 )
-from gossamer.protocol.peer.settings import config
+from gossamer.protocol.peer.settings import presets
 from gossamer.protocol.peer.space.ring import RING_MASK
-from gossamer.protocol.peer.space.routing_key import held_boxes, points_of
+from gossamer.protocol.peer.space.scales import held_boxes, points_of
 from gossamer.protocol.peer.state.state import State, make_state
 from support.overlays import Ints, record
 
@@ -58,7 +58,7 @@ DOWN, UP, PAUSED = 0, 1, 2
 FORM_ROUNDS: Final = 12
 REPAIR_ROUNDS: Final = 60
 MOST_SERVED: Final = 1 << 14
-PRESETS: Final = {"kindred": config.kindred, "resilient": config.resilient}
+PRESETS: Final = {"kindred": presets.kindred, "resilient": presets.resilient}
 MEMORY: Final = {
     "event_memory": 256,
     "held_events": 256,

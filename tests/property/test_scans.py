@@ -16,24 +16,22 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from gossamer.protocol.kernel.rows.box_index import indexes_of
-from gossamer.protocol.kernel.rows.row_compare import (
-    digest_row,
-    digest_rows,
-    row_differs,
-    write_rows,
-)
 from gossamer.protocol.kernel.rows.row_search import (
     BLOCK,
     PAIR_BITS,
     around_in_column,
     copy_row,
     copy_words,
+    digest_row,
+    digest_rows,
     find_boxes,
     find_labelled_boxes,
     is_in_ring,
     mark_points,
     position,
     position_in_column,
+    row_differs,
+    write_rows,
 )
 from gossamer.protocol.kernel.rules import Rule, use_compiled
 from gossamer.protocol.kernel.struct import Struct

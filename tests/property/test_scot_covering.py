@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.protocol.brokers.core.effects import Awaits, Effect
-from gossamer.protocol.brokers.core.identifiers import Id
-from gossamer.protocol.brokers.core.messages import Detach
+from gossamer.protocol.brokers.core.messages import Detach, Id
 from gossamer.protocol.brokers.scot import Factor, Scot, ScotSettings
 from support.draws import one_in
 from support.scot_overlay import ScotOverlay, random_tree

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gossamer.protocol.brokers.core.identifiers import Id
+from gossamer.protocol.brokers.core.messages import Id
 from gossamer.protocol.brokers.scot import Factor, Scot, ScotSettings
 from gossamer.protocol.kernel.errors import ConfigError
 from support.draws import Draws, few_or_many, named, one_in

@@ -25,8 +25,8 @@ from gossamer.protocol.peer.state.links import AGE_SHIFT, put_link, settle_ring
 from gossamer.protocol.peer.state.state import State, identifiers, make_state
 from gossamer.protocol.peer.step import restart
 from gossamer.protocol.peer.topology import selection
+from gossamer.protocol.peer.topology.fingers import offset_distance
 from gossamer.protocol.peer.topology.link_changes import set_bars_by_links
-from gossamer.protocol.peer.topology.small_world import offset_distance
 from gossamer.protocol.peer.topology.utility import range_utility, shared_length
 from support.overlays import HANDLE, Hosts, arc_of, descriptor, neighbours, subscribe_to_box
 

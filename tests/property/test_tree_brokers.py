@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gossamer.protocol.brokers.graph.memory.settings import GraphSettings
-from gossamer.protocol.brokers.graph.memory.state import PLANNING, PREPARING, SWITCHING
+from gossamer.protocol.brokers.graph.settings import GraphSettings
+from gossamer.protocol.brokers.graph.state import PLANNING, PREPARING, SWITCHING
 from support.draws import one_in
 from support.tree_brokers import (
     FAILURES,

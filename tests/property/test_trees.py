@@ -16,7 +16,6 @@ from gossamer.protocol.dissemination import strategies
 from gossamer.protocol.dissemination.capacities import route_within
 from gossamer.protocol.dissemination.cost import price
 from gossamer.protocol.dissemination.graphs import paths, steiner
-from gossamer.protocol.dissemination.graphs.exact import MOST_TERMINALS, least_steiner_cost
 from gossamer.protocol.dissemination.graphs.graph import (
     NONE,
     Graph,
@@ -30,6 +29,7 @@ from gossamer.protocol.dissemination.graphs.spanning import (
     minimum_spanning_tree,
     shortest_path_tree,
 )
+from gossamer.protocol.dissemination.graphs.steiner import MOST_TERMINALS, least_steiner_cost
 from gossamer.protocol.dissemination.graphs.tables import join_by_table, make_path_table
 from gossamer.protocol.dissemination.graphs.triples import (
     BOUND,

@@ -24,8 +24,8 @@ from gossamer.node.peer.unicast.order import SERVICE as ORDER
 from gossamer.node.peer.unicast.order import read_answer
 from gossamer.node.security.encoding import encode
 from gossamer.node.transport.base.base import Address
-from gossamer.protocol.content.evolution import SchemaVersion
-from gossamer.protocol.content.payload import Payload
+from gossamer.protocol.content.schema import SchemaVersion
+from gossamer.protocol.content.values import Payload
 from support.loopback_peer import SCHEMA, LoopbackPeer
 
 PLAIN = st.one_of(

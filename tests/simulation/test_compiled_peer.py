@@ -14,9 +14,9 @@ from gossamer.protocol.peer import prefetching
 from gossamer.protocol.peer import step as peer
 from gossamer.protocol.peer.record_table.records import SAMPLE_TIMER
 from gossamer.protocol.peer.sampling.sampler import sample_step
-from gossamer.protocol.peer.settings import config
+from gossamer.protocol.peer.settings import config, presets
 from gossamer.protocol.peer.space.ring import RING_MASK
-from gossamer.protocol.peer.space.routing_key import points_of
+from gossamer.protocol.peer.space.scales import points_of
 from gossamer.protocol.peer.state.state import REPLAYED, SHIFTED, WANTED, State
 from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
 from gossamer.sim.engine.event_engine import EventEngine
@@ -49,7 +49,7 @@ def interested(
 
 
 PEERS, ROUNDS, DRAWN = 24, 6, 12
-RESILIENT = config.resilient(
+RESILIENT = presets.resilient(
     PEERS,
     attributes=2,
     small_world_links=2,
@@ -62,7 +62,7 @@ RESILIENT = config.resilient(
     sampler="newscast",
     seed=DRAWN,
 )
-KINDRED = config.kindred(PEERS, attributes=2, subscriptions=2, event_memory=8, seed=DRAWN)
+KINDRED = presets.kindred(PEERS, attributes=2, subscriptions=2, event_memory=8, seed=DRAWN)
 
 
 @pytest.mark.parametrize(
@@ -120,10 +120,10 @@ OTHERS = [pytest.param(EventEngine, marks=pytest.mark.campaign), WINDOWS]
 CYCLES_OR_ALL = pytest.mark.parametrize("engine", [CycleEngine, *OTHERS])
 
 PRESETS: dict[str, config.Settings] = {
-    "paper": config.paper(NODES, attributes=2, seed=SEED),
-    "baseline": config.baseline(NODES, attributes=2, seed=SEED),
-    "kindred": config.kindred(NODES, attributes=2, subscriptions=2, seed=SEED),
-    "resilient": config.resilient(
+    "paper": presets.paper(NODES, attributes=2, seed=SEED),
+    "baseline": presets.baseline(NODES, attributes=2, seed=SEED),
+    "kindred": presets.kindred(NODES, attributes=2, subscriptions=2, seed=SEED),
+    "resilient": presets.resilient(
         NODES,
         attributes=2,
         seed=SEED,

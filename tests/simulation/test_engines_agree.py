@@ -12,7 +12,7 @@ from gossamer.protocol.kernel.rules import Rule
 from gossamer.protocol.peer import step as peer
 from gossamer.protocol.peer.record_table.records import SAMPLE_TIMER
 from gossamer.protocol.peer.sampling.sampler import make_sampler, sample_hint, sample_step
-from gossamer.protocol.peer.settings import config
+from gossamer.protocol.peer.settings import config, presets
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state.state import State, make_state
 from gossamer.sim.engine.cycle_engine import CycleEngine, give_no_hint, make_network
@@ -121,7 +121,7 @@ def peer_state(settings: config.Settings) -> State:
 
 
 def test_engines_agree_on_the_whole_peer_protocol() -> None:
-    settings = config.paper(NODES, attributes=2, seed=SEED)
+    settings = presets.paper(NODES, attributes=2, seed=SEED)
     reserve = peer.largest_step(settings)
     pair = Pair(lambda: peer_state(settings), peer.step, peer.TIMERS, reserve)
     draws = np.random.default_rng(SEED)

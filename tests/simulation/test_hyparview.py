@@ -11,10 +11,10 @@ from gossamer.node.peer.frames.core import SELF
 from gossamer.node.peer.peer import Peer
 from gossamer.protocol.kernel.records import BODY, KIND, TO, UNREACHABLE, Words, make_outbox
 from gossamer.protocol.peer.record_table.records import LINK_BROKE
-from gossamer.protocol.peer.sampling import hyparview_records as wire
+from gossamer.protocol.peer.sampling import hyparview_views as wire
 from gossamer.protocol.peer.sampling.descriptors import ACTIVE, FIRST_MARK
-from gossamer.protocol.peer.sampling.hyparview import JOINING, MOST_MARKED, SILENT
-from gossamer.protocol.peer.sampling.hyparview_views import active_slots
+from gossamer.protocol.peer.sampling.hyparview import SILENT
+from gossamer.protocol.peer.sampling.hyparview_views import JOINING, MOST_MARKED, active_slots
 from gossamer.protocol.peer.sampling.sampler import (
     SamplerState,
     add_contact,

@@ -14,7 +14,7 @@ from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.peer import step as peer
 from gossamer.protocol.peer.record_table.records import DELIVER
 from gossamer.protocol.peer.routing.lookup import next_hop
-from gossamer.protocol.peer.settings import config
+from gossamer.protocol.peer.settings import presets
 from gossamer.protocol.peer.settings.config import SAMPLERS
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING_MASK
@@ -54,7 +54,7 @@ def count_deliveries(
 @pytest.fixture(scope="module")
 def engine() -> CycleEngine:
     """The overlay after its run; tests after it change no links."""
-    settings = config.paper(
+    settings = presets.paper(
         NODES, attributes=2, small_world_links=SMALL_WORLD_LINKS, load_shifting=False, seed=SEED
     )
     state = make_state(settings, NODES)

@@ -7,10 +7,9 @@ import functools
 import numpy as np
 import pytest
 
-from gossamer.protocol.brokers.core.identifiers import Id
-from gossamer.protocol.brokers.core.messages import Attach, Publish, Subscribe, Unsubscribe
+from gossamer.protocol.brokers.core.messages import Attach, Id, Publish, Subscribe, Unsubscribe
 from gossamer.protocol.brokers.scot import ClusterBitVector, Factor, Scot, ScotSettings
-from gossamer.protocol.brokers.scot.memory.catalogue import Catalogue
+from gossamer.protocol.brokers.scot.memory.table import Catalogue
 from gossamer.protocol.content.filters import parse
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.studies.scot.burst import Burst, BurstResult, run_burst

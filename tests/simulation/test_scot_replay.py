@@ -9,8 +9,7 @@ import attrs
 import numpy as np
 import pytest
 
-from gossamer.protocol.brokers.core.identifiers import Hop
-from gossamer.protocol.brokers.core.messages import Attach, Publish
+from gossamer.protocol.brokers.core.messages import Attach, Hop, Publish
 from gossamer.protocol.brokers.scot import Factor, Scot, ScotSettings
 from gossamer.protocol.content.filters import Filter, parse
 from gossamer.protocol.kernel.rules import Rule

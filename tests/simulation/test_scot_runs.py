@@ -14,8 +14,8 @@ from attrs import define, field
 from gossamer.protocol.brokers.core.effects import Deliver
 from gossamer.protocol.brokers.core.messages import Attach, Publish, Subscribe
 from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot, ScotBroker, ScotSettings
+from gossamer.protocol.brokers.scot.memory.errors import ShrunkOverlayError
 from gossamer.protocol.brokers.scot.memory.messages import OverlayGrown
-from gossamer.protocol.brokers.scot.overlay.errors import ShrunkOverlayError
 from gossamer.protocol.content.filters import parse
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.results.results import write_results

@@ -9,14 +9,14 @@ from attrs import frozen
 
 from gossamer.protocol.brokers import scot
 from gossamer.protocol.brokers.core import messages as m
-from gossamer.protocol.brokers.core.identifiers import Id, client
+from gossamer.protocol.brokers.core.messages import Id, client
+from gossamer.protocol.brokers.graph import messages as g
 from gossamer.protocol.brokers.graph.broker import GraphBroker
-from gossamer.protocol.brokers.graph.memory import messages as g
-from gossamer.protocol.brokers.graph.memory.settings import GraphSettings
+from gossamer.protocol.brokers.graph.settings import GraphSettings
 from gossamer.protocol.brokers.scot.memory.messages import Unsubscription, WindowEnded
-from gossamer.protocol.brokers.scot.overlay.topology import Position
+from gossamer.protocol.brokers.scot.memory.topology import Position
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
-from gossamer.protocol.brokers.tree.memory.messages import Frame, SynchroniseRequest
+from gossamer.protocol.brokers.tree.messages import Frame, SynchroniseRequest
 from support.flooding import Flooded, FloodingBroker
 from support.plain_index import PlainIndex
 

@@ -10,8 +10,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from gossamer.protocol.brokers.core import messages as m
-from gossamer.protocol.brokers.core.identifiers import Id
-from gossamer.protocol.brokers.tree.memory import messages as t
+from gossamer.protocol.brokers.core.messages import Id
+from gossamer.protocol.brokers.tree import messages as t
 from gossamer.protocol.content.filters import exact_publication
 from support.filter_strategies import filters, publications
 

@@ -18,10 +18,10 @@ from gossamer.protocol.brokers.core.effects import (
     Send,
     SetTimer,
 )
-from gossamer.protocol.brokers.core.identifiers import Hop, Id, client, neighbour
-from gossamer.protocol.brokers.core.index import NewIndex
+from gossamer.protocol.brokers.core.messages import Hop, Id, client, neighbour
+from gossamer.protocol.brokers.core.routing import NewIndex
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
-from gossamer.protocol.brokers.tree.memory.messages import Frame, Message, Publication
+from gossamer.protocol.brokers.tree.messages import Frame, Message, Publication
 from gossamer.protocol.content.filters import parse
 from support.plain_index import PlainIndex
 

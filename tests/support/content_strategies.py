@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from gossamer.protocol.content.errors import ContradictionError
-from gossamer.protocol.content.operators import BOX_OPERATORS, Comparison, Operator
+from gossamer.protocol.content.grammar import BOX_OPERATORS, Comparison, Operator
 from gossamer.protocol.content.schema import (
     Attribute,
     DateAttribute,

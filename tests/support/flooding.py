@@ -18,11 +18,10 @@ from gossamer.protocol.brokers.core import messages
 from gossamer.protocol.brokers.core.broker import Broker
 from gossamer.protocol.brokers.core.codec import Codec
 from gossamer.protocol.brokers.core.dump import name_in
+from gossamer.protocol.brokers.core.effects import Outbox
 from gossamer.protocol.brokers.core.errors import UnknownNeighbourError
-from gossamer.protocol.brokers.core.identifiers import Hop, Id
-from gossamer.protocol.brokers.core.index import NewIndex
-from gossamer.protocol.brokers.core.outbox import Outbox
-from gossamer.protocol.brokers.core.routing import Routing
+from gossamer.protocol.brokers.core.messages import Hop, Id
+from gossamer.protocol.brokers.core.routing import NewIndex, Routing
 from gossamer.protocol.brokers.core.shapes import COUNT, ID, VALUES, shape
 from gossamer.protocol.brokers.core.state import BrokerState, Session, first_number
 from gossamer.protocol.content.filters import Filter, exact_publication

@@ -16,8 +16,14 @@ import numpy as np
 from rich.table import Table as RichTable
 
 from gossamer.protocol.brokers.core.effects import Deliver, Send
-from gossamer.protocol.brokers.core.identifiers import Hop, client, neighbour
-from gossamer.protocol.brokers.core.messages import Attach, NeighbourUp, Publish
+from gossamer.protocol.brokers.core.messages import (
+    Attach,
+    Hop,
+    NeighbourUp,
+    Publish,
+    client,
+    neighbour,
+)
 from gossamer.protocol.content.filters import parse
 from gossamer.sim.studies.side_by_side import run_systems
 from gossamer.sim.study.contract import Execution, Study

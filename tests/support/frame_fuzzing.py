@@ -13,7 +13,7 @@ import cbor2
 
 from gossamer.node.errors import BadFrame
 from gossamer.node.peer.frames.event_frames import HEAD_BYTES, KINDS, event_frame, read_event_frame
-from gossamer.node.peer.frames.wire import WORD_BYTES
+from gossamer.node.peer.frames.frame_types import WORD_BYTES
 from gossamer.node.security.sealing import identifier
 from gossamer.node.transport.base.limits import HEADER_BYTES
 from gossamer.node.transport.base.schema import Frame, FrameTypes

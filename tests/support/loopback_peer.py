@@ -18,11 +18,9 @@ from gossamer.node.peer.unicast.messages import Service
 from gossamer.node.peer.unicast.order import PublicationOrder
 from gossamer.node.transport.base.base import Address
 from gossamer.protocol.content.errors import ContentError
-from gossamer.protocol.content.expressions.expression import Expression
-from gossamer.protocol.content.expressions.language import parse_expression
-from gossamer.protocol.content.payload import Payload
+from gossamer.protocol.content.filters.expressions import Expression, parse_expression
 from gossamer.protocol.content.schema import Schema
-from gossamer.protocol.content.values import Value
+from gossamer.protocol.content.values import Payload, Value
 from gossamer.protocol.kernel.errors import CapacityError
 from support.waiting import Changing
 

@@ -28,9 +28,9 @@ from gossamer.node.store.writer import open_writer
 from gossamer.node.transport.base.base import Address
 from gossamer.node.transport.base.frames import FrameReader
 from gossamer.node.transport.base.limits import Limits
-from gossamer.protocol.brokers.core.index import SharedIndex
 from gossamer.protocol.brokers.core.messages import Publish
-from gossamer.protocol.brokers.graph.memory.settings import GraphSettings
+from gossamer.protocol.brokers.core.routing import SharedIndex
+from gossamer.protocol.brokers.graph.settings import GraphSettings
 from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot, ScotSettings
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.content import filters

@@ -25,7 +25,7 @@ from gossamer.node.store.writer import StoreWriter, open_writer
 from gossamer.node.transport.base.base import Address, LocalPeer, Transport, Verify
 from gossamer.node.transport.base.limits import Limits
 from gossamer.protocol.content.schema import FloatAttribute, Schema, StringAttribute
-from gossamer.protocol.peer.settings import config
+from gossamer.protocol.peer.settings import presets
 from support.clusters import MadeCluster, event_key
 from support.memory_transport import MemoryNetwork
 from support.waiting import PATIENCE_S, at_once, eventually
@@ -200,7 +200,7 @@ class MemoryPeers(MemoryNodes[Peer]):
             cluster="memory",
             version="test",
             schema=self.schema,
-            settings=getattr(config, self.preset)(16, **self._settings()),
+            settings=getattr(presets, self.preset)(16, **self._settings()),
             round_s=self.round_s,
             acknowledge_s=self.acknowledge_s,
             limits=self.limits,

@@ -32,7 +32,7 @@ from gossamer.protocol.peer.sampling.sampler import pack
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING_MASK
-from gossamer.protocol.peer.space.routing_key import held_boxes
+from gossamer.protocol.peer.space.scales import held_boxes
 from gossamer.protocol.peer.state.links import put_link, settle_ring, write_own_descriptor
 from gossamer.protocol.peer.state.state import BOX, State, make_state
 

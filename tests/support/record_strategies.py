@@ -10,10 +10,16 @@ from hypothesis import strategies as st
 from gossamer.protocol.kernel.records import BODY
 from gossamer.protocol.peer.codec import layouts_of
 from gossamer.protocol.peer.record_table import layouts
-from gossamer.protocol.peer.settings import config
+from gossamer.protocol.peer.settings import presets
 from gossamer.protocol.peer.settings.config import Settings
-from gossamer.protocol.peer.settings.descriptor_words import HANDLE_BITS, HANDLE_MASK
-from gossamer.protocol.peer.settings.profile import HALF_MASK, MAX_LOAD, NOTHING, range_word
+from gossamer.protocol.peer.settings.profile import (
+    HALF_MASK,
+    HANDLE_BITS,
+    HANDLE_MASK,
+    MAX_LOAD,
+    NOTHING,
+    range_word,
+)
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state.state import profile_words
 
@@ -39,7 +45,7 @@ def small_settings(nodes: int, **changes: Any) -> Settings:
         "guest_links": 1,
         "move_rounds": 2,
     }
-    return config.resilient(nodes, **room | changes)
+    return presets.resilient(nodes, **room | changes)
 
 
 @cache

@@ -22,7 +22,7 @@ from gossamer.protocol.brokers.core.effects import (
     Settled,
     Withdrawn,
 )
-from gossamer.protocol.brokers.core.identifiers import Hop, Id, client
+from gossamer.protocol.brokers.core.messages import Hop, Id, client
 from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot, ScotBroker, ScotSettings
 from gossamer.protocol.brokers.scot.memory import messages as m
 from gossamer.protocol.content.filters import Filter, covers, parse

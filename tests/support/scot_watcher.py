@@ -7,7 +7,7 @@ from collections import Counter
 from attrs import define, field
 
 from gossamer.protocol.brokers.core.effects import Deliver, Effect
-from gossamer.protocol.brokers.core.identifiers import Hop, Id
+from gossamer.protocol.brokers.core.messages import Hop, Id
 from gossamer.protocol.brokers.scot.memory.messages import Message, QueueReport, Subscription
 from gossamer.sim.studies.scot.replay.network import Unobserved
 

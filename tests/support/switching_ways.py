@@ -21,7 +21,7 @@ from gossamer.node.peer.batches.exchange import InterpretedRules, LinkedRules, R
 from gossamer.node.peer.batches.machine_code import EVENTS, STEPS
 from gossamer.node.peer.batches.steps import BufferedStep, linked_step, take_one
 from gossamer.node.peer.frames.core import Core
-from gossamer.protocol.kernel.linking.object_code import LinkedCode
+from gossamer.protocol.kernel.linking import LinkedCode
 
 # Seconds from one change to the next, on average; some rounds of peers in memory.
 MEAN_S: Final = 1.0

@@ -13,13 +13,13 @@ from attrs import define, field, frozen
 
 from gossamer.protocol.brokers.core import messages
 from gossamer.protocol.brokers.core.effects import Deliver, Effect, SetTimer
-from gossamer.protocol.brokers.core.identifiers import Id
+from gossamer.protocol.brokers.core.messages import Id
+from gossamer.protocol.brokers.graph import messages as m
 from gossamer.protocol.brokers.graph.broker import GraphBroker
 from gossamer.protocol.brokers.graph.codec import CODEC
-from gossamer.protocol.brokers.graph.coordinator.make_plan import MakePlan
-from gossamer.protocol.brokers.graph.coordinator.planning import solve
-from gossamer.protocol.brokers.graph.memory import messages as m
-from gossamer.protocol.brokers.graph.memory.settings import STRATEGIES, GraphSettings
+from gossamer.protocol.brokers.graph.coordinator import MakePlan
+from gossamer.protocol.brokers.graph.planning import solve
+from gossamer.protocol.brokers.graph.settings import STRATEGIES, GraphSettings
 from gossamer.protocol.content.filters import parse
 from support.broker_overlay import ClientNetwork
 from support.plain_index import PlainIndex

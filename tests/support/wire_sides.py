@@ -9,18 +9,19 @@ from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.core import SELF, Core
 from gossamer.node.peer.frames.descriptor_authentication import SignedAuthentication
 from gossamer.node.peer.frames.events import EventMemory
-from gossamer.node.peer.frames.wire import Wire, frame_types
+from gossamer.node.peer.frames.frame_types import frame_types
+from gossamer.node.peer.frames.wire import Wire
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import DescriptorCache
 from gossamer.node.transport.base.base import Address
 from gossamer.node.transport.base.schema import Frame
 from gossamer.protocol.kernel.records import BODY
 from gossamer.protocol.peer.codec import Codec
-from gossamer.protocol.peer.settings import config
+from gossamer.protocol.peer.settings import presets
 from support.attackers import read_frame
 from support.clusters import MadeCluster
 
-SETTINGS = config.resilient(16, attributes=2, profile_ranges=1, event_memory=8)
+SETTINGS = presets.resilient(16, attributes=2, profile_ranges=1, event_memory=8)
 CODEC = Codec(SETTINGS)
 TYPES = frame_types(CODEC)
 NOW = 1_000.0

@@ -131,6 +131,12 @@ def test_no_folder_has_more_than_fifteen_files() -> None:
     assert [folder for folder in of_units if len(list(folder.glob("*.py"))) > 15] == []
 
 
+def test_a_file_is_read_in_one_go() -> None:
+    lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in NAMES}
+    assert {path: lines for path, lines in lengths.items() if lines > 450} == {}
+    assert max(name.count(".") for name in NAMES.values()) <= 6
+
+
 def test_every_folder_has_a_note_and_tests_are_laid_out_as_folders() -> None:
     """At least a line of what lives there and, where it is no leaf, where to begin."""
     folders = {path.parent for path in NAMES}

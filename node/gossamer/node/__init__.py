@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from gossamer.node.peer.peer import open_peer
     from gossamer.node.peer.subscriptions import Subscription
     from gossamer.protocol.content.errors import ContentError
-    from gossamer.protocol.content.payload import Payload
     from gossamer.protocol.content.schema import Schema
+    from gossamer.protocol.content.values import Payload
     from gossamer.protocol.kernel.errors import (
         CapacityError,
         ConfigError,
@@ -86,7 +86,7 @@ _PLACES = {
     "gossamer.node.peer.peer": ("open_peer",),
     "gossamer.node.peer.subscriptions": ("Subscription",),
     "gossamer.protocol.content.errors": ("ContentError",),
-    "gossamer.protocol.content.payload": ("Payload",),
+    "gossamer.protocol.content.values": ("Payload",),
     "gossamer.protocol.content.schema": ("Schema",),
     "gossamer.protocol.kernel.errors": (
         "CapacityError",

@@ -22,7 +22,7 @@ from gossamer.protocol.peer.record_table.records import (
 )
 from gossamer.protocol.peer.rendezvous.delivery import is_false_positive
 from gossamer.protocol.peer.routing.table import is_interested
-from gossamer.protocol.peer.space.routing_key import low_bits
+from gossamer.protocol.peer.space.scales import low_bits
 from gossamer.protocol.peer.state.links import HANDLE_MASK
 from gossamer.protocol.peer.state.state import COUNTER_NAMES
 from gossamer.replay.lines import encode

@@ -39,13 +39,13 @@ if TYPE_CHECKING:
         Send,
         SetTimer,
     )
-    from gossamer.protocol.brokers.core.identifiers import Hop, Id, client, neighbour
-    from gossamer.protocol.brokers.core.index import SharedIndex, compiled_index
     from gossamer.protocol.brokers.core.messages import (
         Advertise,
         Attach,
         Congestion,
         Detach,
+        Hop,
+        Id,
         Move,
         NeighbourDown,
         NeighbourGone,
@@ -56,7 +56,10 @@ if TYPE_CHECKING:
         TimerFired,
         Unadvertise,
         Unsubscribe,
+        client,
+        neighbour,
     )
+    from gossamer.protocol.brokers.core.routing import SharedIndex, compiled_index
     from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot, ScotBroker, ScotSettings
     from gossamer.protocol.brokers.tree import COVERINGS, TreeBroker, TreeSettings
     from gossamer.protocol.content.filters import (
@@ -140,12 +143,12 @@ __all__ = [
 _PLACES = {
     "gossamer.brokers.local_overlay": "Delivery LocalClient LocalOverlay",
     "gossamer.protocol.brokers.core.effects": "Deliver Effect Effects Moved Refuse Send SetTimer",
-    "gossamer.protocol.brokers.core.identifiers": "Hop Id client neighbour",
-    "gossamer.protocol.brokers.core.index": "SharedIndex compiled_index",
     "gossamer.protocol.brokers.core.messages": (
-        "Advertise Attach Congestion Detach Move NeighbourDown NeighbourGone NeighbourUp "
-        "Publish Restarted Subscribe TimerFired Unadvertise Unsubscribe"
+        "Advertise Attach Congestion Detach Hop Id Move NeighbourDown NeighbourGone "
+        "NeighbourUp Publish Restarted Subscribe TimerFired Unadvertise Unsubscribe client "
+        "neighbour"
     ),
+    "gossamer.protocol.brokers.core.routing": "SharedIndex compiled_index",
     "gossamer.protocol.brokers.scot": "BrokerLabel Factor Scot ScotBroker ScotSettings",
     "gossamer.protocol.brokers.tree": "COVERINGS TreeBroker TreeSettings",
     "gossamer.protocol.content.filters": (

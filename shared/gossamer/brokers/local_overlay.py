@@ -13,13 +13,13 @@ from typing import Any, Final
 import attrs
 
 from gossamer.protocol.brokers.core.effects import Deliver, Effect, Refuse, Send, SetTimer
-from gossamer.protocol.brokers.core.identifiers import Hop, Id, client, neighbour
-from gossamer.protocol.brokers.core.index import NewIndex, SharedIndex
 from gossamer.protocol.brokers.core.messages import (
     Advertise,
     Attach,
     Detach,
     FromAnyClient,
+    Hop,
+    Id,
     NeighbourDown,
     NeighbourUp,
     Publish,
@@ -27,7 +27,10 @@ from gossamer.protocol.brokers.core.messages import (
     TimerFired,
     Unadvertise,
     Unsubscribe,
+    client,
+    neighbour,
 )
+from gossamer.protocol.brokers.core.routing import NewIndex, SharedIndex
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.content.filters import Filter, parse
 from gossamer.protocol.kernel.errors import ConfigError

@@ -59,13 +59,12 @@ if TYPE_CHECKING:
         UnknownAttributeError,
         WrongValueError,
     )
-    from gossamer.protocol.content.expressions.language import parse_expression
     from gossamer.protocol.content.filters.composite import (
         Composite,
         composite_text,
         parse_composite,
     )
-    from gossamer.protocol.content.language import parse_subscription
+    from gossamer.protocol.content.filters.expressions import parse_expression
     from gossamer.protocol.content.matching.composite_matcher import CompositeMatcher
     from gossamer.protocol.content.matching.index import MatchingIndex
     from gossamer.protocol.content.schema import (
@@ -78,6 +77,7 @@ if TYPE_CHECKING:
         Schema,
         StringAttribute,
     )
+    from gossamer.protocol.content.subscription import parse_subscription
     from gossamer.protocol.dissemination.cost import Bill, price
     from gossamer.protocol.dissemination.graphs.errors import (
         DisconnectedError,
@@ -120,7 +120,8 @@ if TYPE_CHECKING:
     from gossamer.protocol.kernel.rules import rule, use_compiled
     from gossamer.protocol.kernel.struct import Struct
     from gossamer.protocol.peer.record_table.records import DELIVER
-    from gossamer.protocol.peer.settings.config import Settings, baseline, kindred, paper, resilient
+    from gossamer.protocol.peer.settings.config import Settings
+    from gossamer.protocol.peer.settings.presets import baseline, kindred, paper, resilient
     from gossamer.protocol.peer.space.covering import cover
     from gossamer.protocol.peer.space.encoding import EncodedBox, encode_event, encode_subscription
     from gossamer.protocol.peer.space.hashing import (
@@ -242,51 +243,52 @@ __all__ = [
 
 # By module below this one, what it offers here.
 _PLACES = {
-    "brokers.core.broker": "Broker",
-    "brokers.core.errors": (
+    "gossamer.protocol.brokers.core.broker": "Broker",
+    "gossamer.protocol.brokers.core.errors": (
         "ClientError CycleError DumpError LabelTakenError MalformedMessageError "
         "MisplacedMessageError NameTakenError NotAdvertisedError NotAttachedError "
         "TooManyFiltersError UnknownLabelError UnknownNeighbourError UnsafeError"
     ),
-    "brokers.core.routing": "Routing",
-    "content.errors": "ContentError UnknownAttributeError WrongValueError",
-    "content.expressions.language": "parse_expression",
-    "content.filters.composite": "Composite composite_text parse_composite",
-    "content.language": "parse_subscription",
-    "content.matching.composite_matcher": "CompositeMatcher",
-    "content.matching.index": "MatchingIndex",
-    "content.schema": (
+    "gossamer.protocol.brokers.core.routing": "Routing",
+    "gossamer.protocol.content.errors": "ContentError UnknownAttributeError WrongValueError",
+    "gossamer.protocol.content.filters.composite": "Composite composite_text parse_composite",
+    "gossamer.protocol.content.filters.expressions": "parse_expression",
+    "gossamer.protocol.content.matching.composite_matcher": "CompositeMatcher",
+    "gossamer.protocol.content.matching.index": "MatchingIndex",
+    "gossamer.protocol.content.schema": (
         "BooleanAttribute DateAttribute DecimalAttribute EnumerationAttribute FloatAttribute "
         "IntegerAttribute Schema StringAttribute"
     ),
-    "dissemination.cost": "Bill price",
-    "dissemination.graphs.errors": (
+    "gossamer.protocol.content.subscription": "parse_subscription",
+    "gossamer.protocol.dissemination.cost": "Bill price",
+    "gossamer.protocol.dissemination.graphs.errors": (
         "DisconnectedError LinkError SubscriptionError TreesError UnknownHostError WeightError"
     ),
-    "dissemination.graphs.graph": "Graph make_graph",
-    "dissemination.optimum": "document_bill document_costs lower_bounds",
-    "dissemination.plan": "Plan make_plan",
-    "dissemination.sample": "Sample make_sample",
-    "dissemination.strategies": (
+    "gossamer.protocol.dissemination.graphs.graph": "Graph make_graph",
+    "gossamer.protocol.dissemination.optimum": "document_bill document_costs lower_bounds",
+    "gossamer.protocol.dissemination.plan": "Plan make_plan",
+    "gossamer.protocol.dissemination.sample": "Sample make_sample",
+    "gossamer.protocol.dissemination.strategies": (
         "Routes route_by_minimum_spanning_tree route_by_shortest_paths route_groups "
         "route_hybrid route_mult route_mult2 route_single"
     ),
-    "kernel.draws": "mix mix_many",
-    "kernel.errors": (
+    "gossamer.protocol.kernel.draws": "mix mix_many",
+    "gossamer.protocol.kernel.errors": (
         "CapacityError ConfigError ExpressionError InvariantError LocalProtocolError "
         "MalformedRecordError ProtocolError RecordError RemoteProtocolError "
         "RuleCompilationError RuleError StructError"
     ),
-    "kernel.records": "KIND Outbox make_outbox",
-    "kernel.rules": "rule use_compiled",
-    "kernel.struct": "Struct",
-    "peer.record_table.records": "DELIVER",
-    "peer.settings.config": "Settings baseline kindred paper resilient",
-    "peer.space.covering": "cover",
-    "peer.space.encoding": "EncodedBox encode_event encode_subscription",
-    "peer.space.hashing": "OrderPreservingHash equi_depth_hash uniform_hashes",
-    "peer.state.state": "State make_state",
-    "peer.step": "TIMERS join_record largest_step publish_record step subscribe",
+    "gossamer.protocol.kernel.records": "KIND Outbox make_outbox",
+    "gossamer.protocol.kernel.rules": "rule use_compiled",
+    "gossamer.protocol.kernel.struct": "Struct",
+    "gossamer.protocol.peer.record_table.records": "DELIVER",
+    "gossamer.protocol.peer.settings.config": "Settings",
+    "gossamer.protocol.peer.settings.presets": "baseline kindred paper resilient",
+    "gossamer.protocol.peer.space.covering": "cover",
+    "gossamer.protocol.peer.space.encoding": "EncodedBox encode_event encode_subscription",
+    "gossamer.protocol.peer.space.hashing": "OrderPreservingHash equi_depth_hash uniform_hashes",
+    "gossamer.protocol.peer.state.state": "State make_state",
+    "gossamer.protocol.peer.step": "TIMERS join_record largest_step publish_record step subscribe",
 }
 _MODULES = {name: module for module, names in _PLACES.items() for name in names.split()}
 
@@ -294,4 +296,4 @@ _MODULES = {name: module for module, names in _PLACES.items() for name in names.
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    return getattr(import_module(_MODULES[name]), name)

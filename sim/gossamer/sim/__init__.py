@@ -30,8 +30,7 @@ from typing import TYPE_CHECKING, Any
 from gossamer.command.extras import check_requirements
 
 if TYPE_CHECKING:
-    from gossamer.protocol.kernel.draws import below, mix, mix_many
-    from gossamer.protocol.kernel.float_bits import float_to_word, word_to_float
+    from gossamer.protocol.kernel.draws import below, float_to_word, mix, mix_many, word_to_float
     from gossamer.protocol.kernel.records import (
         BODY,
         FROM,
@@ -297,34 +296,17 @@ __all__ = [
 ]
 
 _PLACES = {
-    "gossamer.sim.commands.scripts": "ScenarioKeys compare load simulate sweep",
-    "gossamer.sim.results.sweeps.table": "PandasMissing differences_of means_of",
-    "gossamer.sim.commands.printed": "ComparedRuns",
-    "gossamer.sim.commands.finished_run": "NotKeptError PeersResult Run SystemResult",
-    "gossamer.sim.results.results": "ResultsError",
-    "gossamer.sim.errors": "ScenarioError SimulationError SweepStopped TraceError UnknownNameError",
-    "gossamer.sim.study.scenarios": "read_scenario",
-    "gossamer.sim.studies.peers.inputs.scenario": "Churn Events Scenario Subscriptions System",
-    "gossamer.sim.studies.peers.inputs.changes": "Drift Turnover",
-    "gossamer.sim.studies.peers.inputs.taken_from": "TakenFrom",
-    "gossamer.sim.studies.worlds.network": "Link LossSchedule PartitionPeriod",
-    "gossamer.sim.studies.worlds.sessions": "Sessions",
-    "gossamer.sim.studies.tree_brokers.scenario": "BrokerScenario",
-    "gossamer.sim.studies.scot.scenario": "ScotScenario",
-    "gossamer.sim.studies.dissemination.scenario": "TreesScenario",
+    "gossamer.protocol.kernel.draws": "below float_to_word mix mix_many word_to_float",
+    "gossamer.protocol.kernel.records": "BODY FROM KIND TO USER close_record open_record",
+    "gossamer.protocol.kernel.rules": "use_compiled",
+    "gossamer.protocol.kernel.struct": "Struct",
     "gossamer.sim.churn": (
         "ChurnSpec ChurnTrace CorrelatedFailure FlashCrowd Pareto StationaryChurn Weibull "
         "generate read_trace write_trace"
     ),
-    "gossamer.sim.studies.dissemination.topologies.topology": "Topology",
-    "gossamer.sim.studies.dissemination.topologies.files": "read_topology",
-    "gossamer.sim.studies.dissemination.topologies.generators": (
-        "TransitStub barabasi_albert transit_stub transit_stub_of waxman"
-    ),
-    "gossamer.sim.studies.tree_brokers.overlay.service": "TABLE_II",
-    "gossamer.sim.studies.tree_brokers.workloads.game": "Game",
-    "gossamer.sim.studies.tree_brokers.workloads.performance": "Stage",
-    "gossamer.sim.studies.tree_brokers.workloads.scene": "MINUTE Scene",
+    "gossamer.sim.commands.finished_run": "NotKeptError PeersResult Run SystemResult",
+    "gossamer.sim.commands.printed": "ComparedRuns",
+    "gossamer.sim.commands.scripts": "ScenarioKeys compare load simulate sweep",
     "gossamer.sim.custom": (
         "NOBODY Message Net Node Protocol Sampler Timer add_to attribute cancel clustering "
         "column control count_in draw draw_below draw_but draw_float draw_from draw_other "
@@ -333,23 +315,39 @@ _PLACES = {
         "random_peer remove_from rule seconds setting"
     ),
     "gossamer.sim.custom.topologies.tman": "tman",
-    "gossamer.sim.studies.custom.agreement": "first_difference scenario_of",
-    "gossamer.sim.study.contract": "Study",
-    "gossamer.sim.engine.protocol_run": "ProtocolRun Schedule once",
+    "gossamer.sim.engine.bandwidth": "make_bandwidth make_sizes",
     "gossamer.sim.engine.cycle_engine": "CycleEngine make_network",
     "gossamer.sim.engine.event_engine": "EventEngine",
-    "gossamer.sim.engine.windows.window_engine": "WindowEngine",
-    "gossamer.sim.engine.windows.collectors": "Collectors",
-    "gossamer.sim.engine.windows.worker_threads": "spread_over_cores",
     "gossamer.sim.engine.latency": "constant_latency lognormal_latency no_latency uniform_latency",
     "gossamer.sim.engine.latency_files.site_latency": "SiteFile site_latency",
-    "gossamer.sim.engine.bandwidth": "make_bandwidth make_sizes",
     "gossamer.sim.engine.link_conditions": "LossPeriod Partition make_link_conditions",
-    "gossamer.protocol.kernel.rules": "use_compiled",
-    "gossamer.protocol.kernel.struct": "Struct",
-    "gossamer.protocol.kernel.records": "BODY FROM KIND TO USER close_record open_record",
-    "gossamer.protocol.kernel.draws": "below mix mix_many",
-    "gossamer.protocol.kernel.float_bits": "float_to_word word_to_float",
+    "gossamer.sim.engine.protocol_run": "ProtocolRun Schedule once",
+    "gossamer.sim.engine.windows.collectors": "Collectors",
+    "gossamer.sim.engine.windows.window_engine": "WindowEngine",
+    "gossamer.sim.engine.windows.worker_threads": "spread_over_cores",
+    "gossamer.sim.errors": "ScenarioError SimulationError SweepStopped TraceError UnknownNameError",
+    "gossamer.sim.results.results": "ResultsError",
+    "gossamer.sim.results.sweeps.table": "PandasMissing differences_of means_of",
+    "gossamer.sim.studies.custom.agreement": "first_difference scenario_of",
+    "gossamer.sim.studies.dissemination.scenario": "TreesScenario",
+    "gossamer.sim.studies.dissemination.topologies.files": "read_topology",
+    "gossamer.sim.studies.dissemination.topologies.generators": (
+        "TransitStub barabasi_albert transit_stub transit_stub_of waxman"
+    ),
+    "gossamer.sim.studies.dissemination.topologies.topology": "Topology",
+    "gossamer.sim.studies.peers.inputs.changes": "Drift Turnover",
+    "gossamer.sim.studies.peers.inputs.scenario": "Churn Events Scenario Subscriptions System",
+    "gossamer.sim.studies.peers.inputs.taken_from": "TakenFrom",
+    "gossamer.sim.studies.scot.scenario": "ScotScenario",
+    "gossamer.sim.studies.tree_brokers.overlay.service": "TABLE_II",
+    "gossamer.sim.studies.tree_brokers.scenario": "BrokerScenario",
+    "gossamer.sim.studies.tree_brokers.workloads.game": "Game",
+    "gossamer.sim.studies.tree_brokers.workloads.performance": "Stage",
+    "gossamer.sim.studies.tree_brokers.workloads.scene": "MINUTE Scene",
+    "gossamer.sim.studies.worlds.network": "Link LossSchedule PartitionPeriod",
+    "gossamer.sim.studies.worlds.sessions": "Sessions",
+    "gossamer.sim.study.contract": "Study",
+    "gossamer.sim.study.scenarios": "read_scenario",
 }
 
 check_requirements(__name__)

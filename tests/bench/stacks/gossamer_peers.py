@@ -15,8 +15,8 @@ from bench.stacks.on_trio import TrioApplications
 from bench.stacks.peer_process import peer_config, run_peer
 from bench.stacks.peer_requests import run_on_trio
 from gossamer.node.peer.peer import Peer, Subscription
-from gossamer.protocol.content.payload import Payload
 from gossamer.protocol.content.schema import Schema, StringAttribute
+from gossamer.protocol.content.values import Payload
 
 SCHEMA = Schema([StringAttribute("symbol", alphabet=ascii_uppercase)])
 ROOM = 1 << 20  # events that may wait in a subscription: all

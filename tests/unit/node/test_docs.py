@@ -26,10 +26,10 @@ from gossamer.node.store.schema import MIGRATIONS
 from gossamer.node.transport.base.frames import CONTROL_FRAMES
 from gossamer.node.transport.handshake import PROTOCOL_VERSION
 from gossamer.protocol.brokers.core.dump import FORMAT as DUMP_FORMAT
-from gossamer.protocol.brokers.graph.memory.counters import Counters as GraphCounters
-from gossamer.protocol.brokers.graph.memory.counters import TableSizes
-from gossamer.protocol.brokers.scot.memory.counters import Counters as ScotCounters
-from gossamer.protocol.brokers.tree.memory.counters import Counters
+from gossamer.protocol.brokers.graph.state import Counters as GraphCounters
+from gossamer.protocol.brokers.graph.state import TableSizes
+from gossamer.protocol.brokers.scot.memory.settings import Counters as ScotCounters
+from gossamer.protocol.brokers.tree.state import Counters
 from support.checkout import ROOT
 from support.pasted_blocks import section as section_of
 

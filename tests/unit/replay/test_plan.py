@@ -13,10 +13,10 @@ import attrs
 import numpy as np
 import pytest
 
-from gossamer.protocol.content.language import parse_subscription
+from gossamer.protocol.content.subscription import parse_subscription
 from gossamer.protocol.peer.space.encoding import encode_event, encode_subscription
 from gossamer.protocol.peer.space.hashing import uniform_hashes
-from gossamer.protocol.peer.space.routing_key import held_boxes
+from gossamer.protocol.peer.space.scales import held_boxes
 from gossamer.replay import playing
 from gossamer.replay.controller import Played
 from gossamer.replay.plan import PUBLISH, START, STOP, Plan, make_plan

@@ -60,8 +60,7 @@ from gossamer.protocol.brokers.core.effects import (
     Refuse,
     Withdrawn,
 )
-from gossamer.protocol.brokers.core.identifiers import Id, client
-from gossamer.protocol.brokers.core.messages import Detach, Publish
+from gossamer.protocol.brokers.core.messages import Detach, Id, Publish, client
 
 # Neighbours that are known at a time, for the list of those revoked.
 BOOK_CAPACITY: Final = 4096

@@ -34,8 +34,7 @@ from gossamer.node.store import Store
 from gossamer.node.store.broker import StoredComposite
 from gossamer.node.store.writer import StoreWriter
 from gossamer.protocol.brokers.core.effects import Deliver
-from gossamer.protocol.brokers.core.identifiers import client
-from gossamer.protocol.brokers.core.messages import Subscribe, Unsubscribe
+from gossamer.protocol.brokers.core.messages import Subscribe, Unsubscribe, client
 from gossamer.protocol.brokers.core.plain import plain_filter
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters import Filter

@@ -14,7 +14,7 @@ from gossamer.node.broker.contract.tables import id_text
 from gossamer.node.store.broker import QueuedDelivery
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.protocol.brokers.core.effects import Deliver
-from gossamer.protocol.brokers.core.identifiers import Id
+from gossamer.protocol.brokers.core.messages import Id
 from gossamer.protocol.brokers.core.plain import plain_values
 from gossamer.protocol.content.filters import Publication
 

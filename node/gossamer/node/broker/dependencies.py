@@ -14,7 +14,7 @@ from gossamer.node.security.cluster import Membership
 from gossamer.node.store.writer import StoreWriter
 from gossamer.node.transport.base.base import Address, LocalPeer, Transport, Verify
 from gossamer.node.transport.base.limits import Limits
-from gossamer.protocol.brokers.core.index import NewIndex
+from gossamer.protocol.brokers.core.routing import NewIndex
 
 
 @attrs.frozen(kw_only=True)

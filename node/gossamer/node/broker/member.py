@@ -9,7 +9,7 @@ import trio
 from attrs import define, field
 
 from gossamer.node.broker.client_composites import ClientComposites
-from gossamer.protocol.brokers.core.identifiers import NAMELESS
+from gossamer.protocol.brokers.core.messages import NAMELESS
 from gossamer.protocol.content.filters import Filter
 
 

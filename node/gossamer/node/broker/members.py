@@ -29,16 +29,18 @@ from gossamer.node.store import Store
 from gossamer.node.store.broker import QueuedDelivery
 from gossamer.node.store.writer import StoreWriter
 from gossamer.protocol.brokers.core.effects import Adopted, Deliver, Dismissed
-from gossamer.protocol.brokers.core.identifiers import NAMELESS, Id, client
 from gossamer.protocol.brokers.core.messages import (
+    NAMELESS,
     Advertise,
     Attach,
     ClientAcknowledge,
     Detach,
     FromClient,
+    Id,
     Subscribe,
     Unadvertise,
     Unsubscribe,
+    client,
 )
 from gossamer.protocol.content.filters import Filter
 

@@ -29,11 +29,10 @@ from gossamer.node.transport.base.base import Cause, Farewell
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.connection import Connection
-from gossamer.protocol.brokers.core.identifiers import Id
-from gossamer.protocol.brokers.core.messages import Publish
+from gossamer.protocol.brokers.core.messages import Id, Publish
 from gossamer.protocol.content.filters import Filter, Publication
 from gossamer.protocol.content.filters.composite import is_composite
-from gossamer.protocol.content.payload import Payload
+from gossamer.protocol.content.values import Payload
 from gossamer.protocol.kernel.errors import CapacityError
 
 # Deliveries read from the disk at a time.

@@ -12,7 +12,7 @@ from gossamer.node.config.families import family_names
 from gossamer.protocol.kernel.errors import ConfigError
 
 if TYPE_CHECKING:
-    from gossamer.protocol.brokers.core.index import FilterIndex, NewIndex
+    from gossamer.protocol.brokers.core.routing import FilterIndex, NewIndex
 
 PEER, BROKER = "peer", "broker"
 AUTO, ALWAYS, NEVER = "auto", "always", "never"
@@ -105,22 +105,22 @@ class BrokerSection:
 
     def new_index(self) -> NewIndex:
         """What makes an empty index for a broker that has not many subscriptions."""
-        from gossamer.protocol.brokers.core import index
+        from gossamer.protocol.brokers.core import routing
 
-        return _compiled_index if self.index == COMPILED else index.SharedIndex
+        return _compiled_index if self.index == COMPILED else routing.SharedIndex
 
     def large_index(self) -> NewIndex:
         """The same for one that has."""
-        from gossamer.protocol.brokers.core import index
+        from gossamer.protocol.brokers.core import routing
 
-        return index.SharedIndex if self.index == INTERPRETED else _compiled_index
+        return routing.SharedIndex if self.index == INTERPRETED else _compiled_index
 
 
 def _compiled_index() -> FilterIndex:
     """An empty index whose compiled rules are kept between starts of nodes."""
     from gossamer.compiled.store import keep_compiled_code
-    from gossamer.protocol.brokers.core import index
+    from gossamer.protocol.brokers.core import routing
 
     keep_compiled_code()
-    index.load_compiled_rules()
-    return index.compiled_index()
+    routing.load_compiled_rules()
+    return routing.compiled_index()

@@ -30,7 +30,7 @@ from gossamer.node.config.delivery import DECIDED_BY_DELIVERY, Delivery
 from gossamer.node.config.families import families
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.kernel.errors import ConfigError, choice
-from gossamer.protocol.peer.settings import config as protocol_config
+from gossamer.protocol.peer.settings import presets
 from gossamer.protocol.peer.settings.config import Settings
 
 # Of the name of a node in its log.
@@ -150,7 +150,7 @@ class Protocol:
     """How the overlay behaves; all peers of a cluster have to agree on it.
 
     Attributes:
-        preset: of `protocol.peer.settings.config`; kindred, which takes the shortest paths, and
+        preset: of `protocol.peer.settings.presets`; kindred, which takes the shortest paths, and
             delivers under churn as resilient does.
         peers_expected: the number of fingers follows from it, and that of friend links: one to
             each peer that is expected, at most `MOST_FRIENDS`. 64 suits any number from 30 on.
@@ -238,7 +238,7 @@ class Protocol:
             most = self.MOST_FRIENDS[self.preset]
             derived["friend_links"] = max(1, min(self.peers_expected - 1, most))
         decided = {"attributes": attributes, **delivery.settings(self.round_s)}
-        preset = getattr(protocol_config, self.preset)
+        preset = getattr(presets, self.preset)
         try:
             made: Settings = preset(
                 self.peers_expected,

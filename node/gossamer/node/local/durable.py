@@ -22,8 +22,7 @@ from gossamer.node.local.history import GROUP_MARK, History
 from gossamer.node.local.peer_like import PeerLike
 from gossamer.node.local.services import REFUSALS, check_refusal, feed
 from gossamer.node.store.subscriptions import StoredSubscription
-from gossamer.protocol.content.expressions.expression import Expression
-from gossamer.protocol.content.expressions.language import parse_expression
+from gossamer.protocol.content.filters.expressions import Expression, parse_expression
 from gossamer.protocol.kernel.errors import CapacityError
 
 # How often expired events and absent clients are looked for.

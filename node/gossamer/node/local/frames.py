@@ -41,7 +41,6 @@ from gossamer.node.transport.base.schema import (
     shorten,
 )
 from gossamer.protocol.content.errors import ContentError
-from gossamer.protocol.content.evolution import read_leniently
 from gossamer.protocol.content.limits import (
     MAX_ANY_ATTRIBUTES,
     MAX_ANY_NAME,
@@ -55,9 +54,8 @@ from gossamer.protocol.content.limits import (
     MAX_PAYLOAD_BYTES,
     MAX_STRING,
 )
-from gossamer.protocol.content.payload import UNKNOWN_TYPE, Payload
-from gossamer.protocol.content.schema import Schema
-from gossamer.protocol.content.values import Value, literal
+from gossamer.protocol.content.schema import Schema, read_leniently
+from gossamer.protocol.content.values import UNKNOWN_TYPE, Payload, Value, literal
 from gossamer.protocol.patterns.replies import MOST_REPLIES
 
 __all__ = [

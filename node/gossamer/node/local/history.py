@@ -29,9 +29,8 @@ from gossamer.node.store import Store, StoreLimits
 from gossamer.node.store.events import RetainedEvent
 from gossamer.node.store.subscriptions import StoredSubscription
 from gossamer.node.store.writer import Aside, StoreWriter, open_writer
-from gossamer.protocol.content.payload import Payload
 from gossamer.protocol.content.schema import Schema
-from gossamer.protocol.content.values import Value
+from gossamer.protocol.content.values import Payload, Value
 
 FILE_NAME: Final = "clients.db"
 # Events that wait for the disk before the peer's deliveries have to wait.

@@ -9,9 +9,8 @@ from typing import Protocol
 from gossamer.node.page.snapshot import Snapshot
 from gossamer.node.peer.unicast.cluster_time import EventClock
 from gossamer.node.peer.unicast.messages import Unicast
-from gossamer.protocol.content.payload import Payload
 from gossamer.protocol.content.schema import Schema
-from gossamer.protocol.content.values import Value
+from gossamer.protocol.content.values import Payload, Value
 
 
 class EventLike(Protocol):

@@ -19,8 +19,7 @@ from gossamer.node.local.peer_like import PeerLike
 from gossamer.node.peer.unicast.envelopes import ReplyTo, enclosed
 from gossamer.node.security.encoding import decode, encode
 from gossamer.protocol.content.errors import ContentError
-from gossamer.protocol.content.payload import Payload
-from gossamer.protocol.content.values import Value
+from gossamer.protocol.content.values import Payload, Value
 from gossamer.protocol.patterns.replies import Arrival, OpenRequests
 
 SERVICE: Final = "reply"

@@ -15,7 +15,7 @@ from gossamer.node.transport.base.frames import encode_frame
 from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.connection import Connection
 from gossamer.protocol.content.errors import ContentError
-from gossamer.protocol.content.payload import Payload
+from gossamer.protocol.content.values import Payload
 
 GONE: Final = (TransportClosed, TransportBroken)
 

@@ -14,13 +14,13 @@ import trio
 from gossamer.node.errors import PeerStopped
 from gossamer.node.monitoring.metrics import Counters, Gauges
 from gossamer.node.page.snapshot import Snapshot
-from gossamer.node.peer.frames.core import Box, Core, Record
+from gossamer.node.peer.frames.core import Box, Core, Delivery, Record
 from gossamer.node.peer.frames.event_authentication import EventAuthentication
 from gossamer.node.peer.frames.events import Event, EventFormat, EventMemory
 from gossamer.node.peer.membership.status import Standing
 from gossamer.node.peer.publishing.event_publisher import EventPublisher, Outcome
 from gossamer.node.peer.publishing.publications import Publications
-from gossamer.node.peer.runtime import Delivery, Runtime
+from gossamer.node.peer.runtime import Runtime
 from gossamer.node.peer.subscriptions import DEFAULT_ROOM, Mark, Subscribers, Subscription
 from gossamer.node.peer.unicast.announcements import ANNOUNCEMENT_TYPE
 from gossamer.node.peer.unicast.cluster_time import ClusterTime
@@ -28,10 +28,9 @@ from gossamer.node.peer.unicast.last_values import LastValueKeeper, SealedEvents
 from gossamer.node.peer.unicast.messages import Unicast
 from gossamer.node.peer.unicast.order import PublicationOrder
 from gossamer.node.transport.base.base import Address
-from gossamer.protocol.content.evolution import SchemaVersion
-from gossamer.protocol.content.payload import Payload
-from gossamer.protocol.content.schema import Schema
-from gossamer.protocol.patterns.recent import RecentNumbers
+from gossamer.protocol.content.schema import Schema, SchemaVersion
+from gossamer.protocol.content.values import Payload
+from gossamer.protocol.patterns.ordering import RecentNumbers
 from gossamer.protocol.peer.record_table.records import INSTALL_TIMER
 from gossamer.protocol.peer.space.hashing import OrderPreservingHash
 from gossamer.protocol.peer.state.state import State
@@ -169,7 +168,7 @@ class Peer:
         """Go by a later version of the schema from now on.
 
         What is subscribed and held means the same as before. Where events are on the ring does not
-        follow from later versions, see `gossamer.protocol.content.evolution`.
+        follow from later versions, see `gossamer.protocol.content.schema`.
         """
         self.version = version
         self.subscribers.schema = version.known
@@ -219,7 +218,7 @@ class Peer:
         """The stream of events that match ``expression``, from now on until it is closed.
 
         Args:
-            expression: in the language of `gossamer.protocol.content.expressions.language`.
+            expression: in the language of `gossamer.protocol.content.filters.expressions`.
             name: of the application: one that has a name gets no event twice, and events wait
                 for it while it takes none; both over restarts of the peer too, but for the
                 events that wait.

@@ -15,8 +15,7 @@ from gossamer.node.security.event_keys import EventKey
 from gossamer.node.store.writer import StoreWriter
 from gossamer.node.transport.base.base import Address, LocalPeer, Transport, Verify
 from gossamer.node.transport.base.limits import Limits
-from gossamer.protocol.content.evolution import SchemaVersion
-from gossamer.protocol.content.schema import Schema
+from gossamer.protocol.content.schema import Schema, SchemaVersion
 from gossamer.protocol.peer.settings.config import Settings
 
 

@@ -60,8 +60,7 @@ from gossamer.node.store.writer import StoreWriter, open_writer
 from gossamer.node.transport.base.base import Address, LocalPeer, Transport, Verify
 from gossamer.node.transport.base.limits import Limits
 from gossamer.node.transport.tcp import WILDCARDS, Credentials, TcpTransport
-from gossamer.protocol.content.evolution import SchemaVersion
-from gossamer.protocol.content.schema import Schema
+from gossamer.protocol.content.schema import Schema, SchemaVersion
 
 __all__ = ["Event", "Peer", "Subscription", "open_peer"]
 

@@ -22,7 +22,7 @@ from gossamer.node.peer.cluster_info import schema_fingerprint
 from gossamer.node.peer.connection_events import ConnectionEvents
 from gossamer.node.peer.dependencies import Dependencies
 from gossamer.node.peer.frames.address_book import AddressBook
-from gossamer.node.peer.frames.core import Core
+from gossamer.node.peer.frames.core import Core, Delivery
 from gossamer.node.peer.frames.descriptor_authentication import (
     PlainAuthentication,
     SignedAuthentication,
@@ -30,7 +30,8 @@ from gossamer.node.peer.frames.descriptor_authentication import (
 from gossamer.node.peer.frames.event_authentication import SignedEvents, make_event_authentication
 from gossamer.node.peer.frames.events import EventMemory, SharedMemory
 from gossamer.node.peer.frames.forgeries import Forgeries
-from gossamer.node.peer.frames.wire import Wire, frame_types
+from gossamer.node.peer.frames.frame_types import frame_types
+from gossamer.node.peer.frames.wire import Wire
 from gossamer.node.peer.load.losses import Losses
 from gossamer.node.peer.load.overload import Overloads
 from gossamer.node.peer.load.sender import PoolSender
@@ -42,7 +43,7 @@ from gossamer.node.peer.membership.reachability import Reachability
 from gossamer.node.peer.membership.services import show_certificate
 from gossamer.node.peer.membership.status import Standing
 from gossamer.node.peer.persistence import Keeper
-from gossamer.node.peer.runtime import Delivery, Runtime
+from gossamer.node.peer.runtime import Runtime
 from gossamer.node.peer.unicast.cluster_time import ClusterTime
 from gossamer.node.peer.unicast.messages import Messages
 from gossamer.node.peer.views import PeerViews, report_of
@@ -52,7 +53,7 @@ from gossamer.node.security.descriptors import DescriptorCache
 from gossamer.node.transport.base.base import Address, Farewell, LocalPeer, PeerIdentity
 from gossamer.node.transport.links import ConnectionPool, PoolEvents
 from gossamer.node.transport.queues.fair_queue import Backlog
-from gossamer.protocol.kernel.linking.object_code import LinkedCode
+from gossamer.protocol.kernel.linking import LinkedCode
 from gossamer.protocol.peer.codec import Codec
 from gossamer.protocol.peer.space.hashing import uniform_hashes
 from gossamer.protocol.peer.state.state import profile_words

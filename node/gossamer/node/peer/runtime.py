@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 import trio
 
@@ -18,19 +18,19 @@ from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.batches.way import EventBatches
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.certificate_requests import CertificateService
-from gossamer.node.peer.frames.core import SELF, Core, Record, unreachable
+from gossamer.node.peer.frames.core import SELF, Core, Delivery, Record, unreachable
 from gossamer.node.peer.frames.descriptor_authentication import Authentication
 from gossamer.node.peer.frames.events import EventMemory
 from gossamer.node.peer.frames.flows import Cause, flow_of_frame, is_new
 from gossamer.node.peer.frames.forgeries import Forgeries
-from gossamer.node.peer.frames.publishers import PUBLISHER_FRAMES, PublisherService
-from gossamer.node.peer.frames.wire import (
+from gossamer.node.peer.frames.frame_types import (
     MESSAGE_FRAMES,
     RENEWAL_FRAMES,
     REPORT_FRAMES,
     SCHEMA_FRAMES,
-    Wire,
 )
+from gossamer.node.peer.frames.publishers import PUBLISHER_FRAMES, PublisherService
+from gossamer.node.peer.frames.wire import Wire
 from gossamer.node.peer.load.gossip_timer import GossipTimer
 from gossamer.node.peer.load.inbox import Inbox
 from gossamer.node.peer.load.overload import Overloads
@@ -65,22 +65,6 @@ from gossamer.protocol.peer.step import TIMERS
 TURN: Final = 16
 # Peers remembered to have greeted: more than there are connections.
 MAX_GREETED: Final = 1024
-
-
-class Delivery(NamedTuple):
-    """An event that has reached a peer which wants it.
-
-    Attributes:
-        event: its identifier.
-        hops: how many peers it came through from its publisher.
-        tree_hops: how many of them in its delivery tree.
-        brought_by: key of the neighbour that it came from, the peer's own for its own events.
-    """
-
-    event: int
-    hops: int
-    tree_hops: int
-    brought_by: int
 
 
 class Runtime:

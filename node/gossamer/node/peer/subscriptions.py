@@ -16,8 +16,7 @@ from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.core import Box
 from gossamer.node.peer.frames.events import Event
 from gossamer.node.store.subscriptions import StoredSubscription
-from gossamer.protocol.content.expressions.expression import Expression
-from gossamer.protocol.content.expressions.language import parse_expression
+from gossamer.protocol.content.filters.expressions import Expression, parse_expression
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.kernel.errors import CapacityError, ExpressionError
 from gossamer.protocol.peer.space.covering import MOST_BOXES, coarser, cover

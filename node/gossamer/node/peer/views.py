@@ -10,21 +10,15 @@ from typing import Final
 import attrs
 import trio
 
+from gossamer.node.monitoring.causes import LINKS, NO_LINK, RANDOM_VIEW
 from gossamer.node.monitoring.cluster import SECTORS, Report
 from gossamer.node.monitoring.logs import log
 from gossamer.node.monitoring.members import MemberTable
-from gossamer.node.monitoring.metrics import (
-    LINKS,
-    NO_LINK,
-    RANDOM_VIEW,
-    Counters,
-    Gauges,
-    RateMeter,
-)
+from gossamer.node.monitoring.metrics import Counters, Gauges, RateMeter
 from gossamer.node.page.snapshot import PeerView, Queues, Rates, Snapshot, ring_fraction
 from gossamer.node.peer.frames.address_book import AddressBook, Entry
 from gossamer.node.peer.frames.core import SELF, Core
-from gossamer.node.peer.frames.wire import MAX_TROUBLE, MAX_TROUBLES
+from gossamer.node.peer.frames.frame_types import MAX_TROUBLE, MAX_TROUBLES
 from gossamer.node.peer.load.overload import Overloads
 from gossamer.node.peer.load.sender import PoolSender
 from gossamer.node.peer.membership.status import Standing
@@ -32,8 +26,7 @@ from gossamer.node.peer.subscriptions import Subscribers
 from gossamer.node.transport.connection import Connection
 from gossamer.node.transport.links import ConnectionPool
 from gossamer.protocol.peer.settings.config import LOAD_UNIT, LOAD_WINDOW
-from gossamer.protocol.peer.settings.link_kinds import LINK_KINDS, link_kinds
-from gossamer.protocol.peer.settings.profile import IDENTIFIER, LOAD
+from gossamer.protocol.peer.settings.profile import IDENTIFIER, LINK_KINDS, LOAD, link_kinds
 from gossamer.protocol.peer.space.ring import RING_BITS
 from gossamer.protocol.peer.state.links import HANDLE_MASK
 from gossamer.protocol.peer.state.state import (

@@ -18,8 +18,13 @@ from gossamer.node.security.certificates import Authority
 from gossamer.node.security.encoding import encode
 from gossamer.node.security.files import read_file, write_file
 from gossamer.node.security.identity import Identity, verify
-from gossamer.protocol.content.evolution import FIRST_VERSION, SchemaVersion, attribute_of, table_of
-from gossamer.protocol.content.schema import Schema
+from gossamer.protocol.content.schema import (
+    FIRST_VERSION,
+    Schema,
+    SchemaVersion,
+    attribute_of,
+    table_of,
+)
 from gossamer.protocol.kernel.errors import ConfigError
 
 CONTEXT: Final = "schema 1"

@@ -13,8 +13,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
 
-from gossamer.protocol.brokers.core.identifiers import Hop
-from gossamer.protocol.brokers.core.messages import Congestion, TimerFired
+from gossamer.protocol.brokers.core.messages import Congestion, Hop, TimerFired
 
 # Publications in a row that may go before an older message of another kind.
 IN_A_ROW: Final = 8

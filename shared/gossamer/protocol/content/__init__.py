@@ -2,13 +2,12 @@
 
 Nothing here loads the compiler. Import from the modules:
 
-- `schema`: attributes with their domains (Vinifera, Sec. IV-A).
-- `evolution`: versions of a schema that changes; `payload`: what nothing is matched by.
-- `expressions`: what applications of peers subscribe by, and its text.
-- `subscription`: conjunctions of equalities and ranges, matched exactly; `language`: their text.
+- `schema`: attributes with their domains (Vinifera, Sec. IV-A), and versions of one that changes.
+- `subscription`: conjunctions of equalities and ranges, matched exactly, and their text.
 - `filters`: what brokers match by, with more operators and without a schema; relations, PADRES'
-  text, composite subscriptions. `matching`: an index over many filters, compiled if asked for.
-- `values`: the kinds of values and their exact order; `json_values`: the same in JSON;
-  `encodings`: the text that a file's bytes are.
+  text, composite subscriptions, and the expressions over a schema that applications of peers
+  subscribe by. `matching`: an index over many filters, compiled if asked for.
+- `values`: the kinds of values, their exact order and JSON, and payloads, by which nothing is
+  matched; `encodings`: the text that a file's bytes are.
 - `limits`: what events and requests may measure; `errors`: what is refused and why.
 """

@@ -6,17 +6,22 @@ for, never after rounding. Strings compare by code point, dates by the instant i
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import reprlib
+from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from numbers import Integral, Real
-from typing import Final
+from typing import Any, Final
 
-from gossamer.protocol.content.limits import MAX_DIGITS
+from attrs import frozen
+
+from gossamer.protocol.content.errors import ContentError
+from gossamer.protocol.content.limits import MAX_CONTENT_TYPE, MAX_DIGITS, MAX_PAYLOAD_BYTES
 
 Number = int | float | Fraction
 Value = int | float | Fraction | str | datetime
@@ -270,3 +275,112 @@ def prefix_successor(prefix: str) -> str | None:
     if following in _SURROGATES:
         following = _SURROGATES.stop
     return kept[:-1] + chr(following)
+
+
+# Values of events in JSON, exactly: what is written reads back as an equal value.
+#
+# JSON has no infinities and no fractions, which are written as ``{"number": "1/3"}``. Dates are
+# written as text; only a schema tells them from other text.
+
+
+_NUMBER: Final = "number"
+_INFINITE: Final = {"inf": math.inf, "-inf": -math.inf}
+
+
+def read_json(text: str) -> Any:
+    """What a JSON text says, numbers as they are written.
+
+    Raises:
+        ValueError: it is no JSON, or gives a name two values, of which one would be lost.
+        RecursionError: it is nested too deeply.
+    """
+    return json.loads(
+        text, object_pairs_hook=_object, parse_constant=_no_constant, parse_float=_exact_float
+    )
+
+
+def values_of_json(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of an event of which `read_json` made these."""
+    return {name: _exact(value) for name, value in values.items()}
+
+
+def values_to_json(values: Mapping[str, Any]) -> dict[str, object]:
+    """Canonical values of an event as `json.dumps` writes them."""
+    return {name: _plain(value) for name, value in values.items()}
+
+
+def _exact(value: Any) -> Any:
+    if isinstance(value, dict) and value.keys() == {_NUMBER} and isinstance(value[_NUMBER], str):
+        text = value[_NUMBER]
+        number = _INFINITE.get(text, read_number(text))
+        return value if number is None else number
+    return value
+
+
+def _plain(value: Any) -> object:
+    if isinstance(value, Fraction) or (isinstance(value, float) and math.isinf(value)):
+        return {_NUMBER: literal(value)}
+    return literal(value) if isinstance(value, datetime) else value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"{quoted(name[:60])} has two values, expected one")
+        found[name] = value
+    return found
+
+
+def _no_constant(text: str) -> object:
+    raise ValueError(f"{text} is no number of JSON")
+
+
+def _exact_float(text: str) -> object:
+    number = read_number(text)
+    if number is None:
+        raise ValueError(f"a number of more than {MAX_DIGITS} digits")
+    return number
+
+
+# Payloads: bytes that travel with an event, and that nothing routes or matches by.
+
+
+UNKNOWN_TYPE: Final = "application/octet-stream"
+
+_CONTENT_TYPE: Final = re.compile(r"[!-.0-~]+/[!-.0-~]+(?: *; *[!-~]+)*")
+
+
+@frozen
+class Payload:
+    """What an event carries beside its values.
+
+    Raises `ContentError` for more bytes than allowed, and for what is no content type.
+
+    Attributes:
+        data: the bytes.
+        content_type: what they are, as of MIME (RFC 6838), such as "text/plain; charset=utf-8".
+    """
+
+    data: bytes
+    content_type: str = UNKNOWN_TYPE
+
+    def __attrs_post_init__(self) -> None:
+        if type(self.data) is not bytes:
+            raise ContentError("", f"a payload is bytes, not {type(self.data).__name__}")
+        if len(self.data) > MAX_PAYLOAD_BYTES:
+            size = len(self.data)
+            raise ContentError("", f"a payload takes {MAX_PAYLOAD_BYTES} bytes, not {size}")
+        if not _is_content_type(self.content_type):
+            expected = "such as 'image/png'"
+            raise ContentError(
+                "", f"{str(self.content_type)[:60]!r} is no content type, {expected}"
+            )
+
+
+def _is_content_type(text: object) -> bool:
+    return (
+        isinstance(text, str)
+        and len(text) <= MAX_CONTENT_TYPE
+        and _CONTENT_TYPE.fullmatch(text) is not None
+    )

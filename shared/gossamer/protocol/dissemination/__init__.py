@@ -7,8 +7,8 @@ Read in this order:
 - `graphs`: brokers with links, shortest paths, spanning trees, Steiner trees
 - `sample`: documents with subscriptions; `cost`: what documents cost on trees (Eq. 1)
 - `stars`: low-stretch spanning trees
-- `plan`, `compute_tree`: Algorithm 1, the tree of one group of subscriptions
-- `grouping`, `gains`, `strategies`: Algorithms 3 and 2, and all strategies of Sec. VII
-- `semcast`, `optimum`, `best`: what these are compared with
+- `plan`: Algorithm 1, the tree of one group of subscriptions
+- `grouping`, `strategies`: Algorithms 3 and 2, and all strategies of Sec. VII
+- `semcast`, `optimum`: what these are compared with
 - `capacities`: links that carry only so much
 """

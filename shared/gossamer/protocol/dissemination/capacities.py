@@ -11,13 +11,12 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.protocol.dissemination.compute_tree import compute_tree
 from gossamer.protocol.dissemination.cost import deliver_by_group, deliveries_on, price_deliveries
 from gossamer.protocol.dissemination.graphs.errors import WeightError
 from gossamer.protocol.dissemination.graphs.graph import Graph, Reals, Words
 from gossamer.protocol.dissemination.graphs.spanning import Trees, make_trees
 from gossamer.protocol.dissemination.grouping import merge_by_overlap
-from gossamer.protocol.dissemination.plan import Plan, make_plan, regroup
+from gossamer.protocol.dissemination.plan import Plan, compute_tree, make_plan, regroup
 from gossamer.protocol.dissemination.sample import Sample
 from gossamer.protocol.dissemination.strategies import Routes, adopted
 

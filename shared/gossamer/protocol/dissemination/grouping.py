@@ -8,14 +8,24 @@ partner is gone, so that a merger takes time S and not S^2.
 
 from __future__ import annotations
 
+import heapq
+import math
 from collections.abc import Callable
 
 import attrs
 import numpy as np
 
-from gossamer.protocol.dissemination.compute_tree import cost_of_union
 from gossamer.protocol.dissemination.graphs.graph import NONE, Reals, Words
-from gossamer.protocol.dissemination.plan import Plan, bits_in, merge
+from gossamer.protocol.dissemination.graphs.steiner import cost_of_links
+from gossamer.protocol.dissemination.graphs.tables import join_by_table
+from gossamer.protocol.dissemination.plan import (
+    Plan,
+    bits_in,
+    cost_of_union,
+    gather_brokers,
+    merge,
+    write_documents,
+)
 from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.kernel.struct import Struct
 
@@ -187,3 +197,177 @@ class Record:
             groups=np.array(groups, np.int64),
             costs=np.array(costs, np.float64),
         )
+
+
+# Grouping subscriptions by what a common tree saves: MULT2 (Algorithm 2).
+#
+# Each merger is the one that saves the largest share of the two groups' costs, and the last is that
+# after which none saves anything. Groups that no document matches both of cannot save by a common
+# tree, so only those that share documents are compared, and only again when one of them has
+# changed.
+#
+# For thousands of subscriptions there are neighbour lists: a group is compared only with those it
+# is most similar to, and first only by a bound. A document costs a common tree no less than the
+# dearer of its two Steiner trees, so what the groups save is known from above without their tree;
+# the tree is made when no other pair can save a larger share. Subscriptions that the very same
+# documents match, of which there are many then, are merged first.
+
+
+# A pair as the heap keeps it: the share saved, negative; whether that is known and no bound, so
+# that of equals those still to be known come first; the two groups, and their common tree's cost.
+Pair = tuple[float, bool, int, int, float]
+
+
+@rule
+def write_similarities(plan: Plan, present: Words, group: int, similarities: Reals) -> None:
+    """Write how similar a group is to every other (Jaccard), 0 to itself and to those gone."""
+    for other in range(present.shape[0]):
+        similarities[other] = 0.0
+        if present[other] and other != group:
+            similarities[other] = overlap(plan, group, other)
+
+
+@rule
+def write_least_costs(plan: Plan, group: int, costs: Reals) -> None:
+    """Write what each document of a group costs on its own Steiner tree, 0 for all others."""
+    for document in range(costs.shape[0]):
+        costs[document] = 0.0
+    for i in range(write_documents(plan, group, group)):
+        document = plan.documents[i]
+        brokers = gather_brokers(plan.work, plan.sample, plan.groups, group, group, document)
+        links = join_by_table(plan.graph, plan.work, plan.table, brokers)
+        size = plan.sample.sizes[document]
+        costs[document] = size * cost_of_links(plan.graph, plan.work, links)
+
+
+class _Gains:
+    """The pairs of groups that are worth merging."""
+
+    def __init__(self, plan: Plan, neighbours: int | None) -> None:
+        self._plan = plan
+        self._neighbours = neighbours
+        named = plan.groups == np.arange(plan.sample.subscriptions)
+        self._present = (named & plan.held.any(axis=1)).astype(np.int64)
+        self._similarities = np.zeros(plan.sample.subscriptions)
+        self.costs = {
+            group: float(cost_of_union(plan, group, group))
+            for group in np.flatnonzero(self._present).tolist()
+        }
+        # Mergers so far of each group: a pair is out of date when one of its groups has changed.
+        self._versions = dict.fromkeys(self.costs, 0)
+        self._heap: list[tuple[Pair, int, int]] = []
+        if neighbours is not None:
+            self._least = np.zeros((plan.sample.subscriptions, plan.sample.documents))
+
+    def equal_groups(self) -> list[list[int]]:
+        """The groups of the same documents, where there are several."""
+        alike: dict[bytes, list[int]] = {}
+        for group in self.costs:
+            alike.setdefault(self._plan.held[group].tobytes(), []).append(group)
+        return [groups for groups in alike.values() if len(groups) > 1]
+
+    def update_all(self) -> None:
+        """Judge all pairs."""
+        if self._neighbours is not None:
+            for group in self.costs:
+                write_least_costs(self._plan, group, self._least[group])
+        for group in self.costs:
+            self._update(group, self._sharing(group, above=group))
+
+    def _sharing(self, group: int, above: int = -1) -> Words:
+        """The groups, numbered higher than ``above``, that share documents with a group.
+
+        No more than there are to be neighbours, those that share the largest part first.
+        """
+        write_similarities(self._plan, self._present, group, self._similarities)
+        others: Words = np.flatnonzero(self._similarities)
+        others = others[others > above]
+        if self._neighbours is None or len(others) <= self._neighbours:
+            return others
+        nearest = np.argsort(-self._similarities[others], kind="stable")[: self._neighbours]
+        return np.sort(others[nearest])
+
+    def _update(self, group: int, others: Words) -> None:
+        if self._neighbours is None:
+            for other in others.tolist():
+                self._make_common_tree(min(group, other), max(group, other))
+        else:
+            least = np.maximum(self._least[group], self._least[others]).sum(axis=1)
+            for other, together in zip(others.tolist(), least.tolist(), strict=True):
+                self._push(min(group, other), max(group, other), together, known=False)
+
+    def _make_common_tree(self, one: int, other: int) -> None:
+        together = float(cost_of_union(self._plan, one, other))
+        self._push(one, other, together, known=True)
+
+    def _push(self, one: int, other: int, together: float, known: bool) -> None:
+        before = self.costs[one] + self.costs[other]
+        if together < before:
+            pair = (together / before - 1, known, one, other, together)
+            versions = self._versions[one], self._versions[other]
+            heapq.heappush(self._heap, (pair, *versions))
+
+    def pop(self) -> Pair | None:
+        """Take the pair that saves the largest share, None if none saves anything."""
+        while self._heap:
+            pair, first, second = heapq.heappop(self._heap)
+            _, known, one, other, _ = pair
+            if self._versions.get(one) == first and self._versions.get(other) == second:
+                if known:
+                    return pair
+                self._make_common_tree(one, other)
+        return None
+
+    def merge(self, one: int, other: int, cost: float) -> None:
+        """Make one group of two."""
+        merge(self._plan, one, other)
+        self._present[other] = 0
+        self.costs[one] = cost
+        del self.costs[other], self._versions[other]
+        self._versions[one] += 1
+
+    def update(self, group: int) -> None:
+        """Judge a group that has changed with those it shares documents with."""
+        if self._neighbours is not None:
+            write_least_costs(self._plan, group, self._least[group])
+        self._update(group, self._sharing(group))
+
+
+def merge_by_gain(plan: Plan, neighbours: int | None = None, watch: Watch | None = None) -> Mergers:
+    """MULT2 (Algorithm 2): merge the groups that save the largest share until none saves.
+
+    Args:
+        plan: its groups, singletons or what MULT left of them, are merged on the way.
+        neighbours: how many others a group is compared with, those most similar; None for all.
+        watch: told, after each merger, how many are done and how many there may be.
+    """
+    gains = _Gains(plan, neighbours)
+    record = Record(math.fsum(gains.costs.values()), len(gains.costs))
+    most = len(gains.costs) - 1
+    done = 0
+    if neighbours is not None:
+        done = _merge_equals(plan, gains, record)
+    gains.update_all()
+    while (pair := gains.pop()) is not None:
+        _, _, one, other, cost = pair
+        record.note(one, other, cost - gains.costs[one] - gains.costs[other])
+        gains.merge(one, other, cost)
+        gains.update(one)
+        done += 1
+        if watch is not None:
+            watch(done, most)
+    return record.mergers()
+
+
+def _merge_equals(plan: Plan, gains: _Gains, record: Record) -> int:
+    """Merge the groups of the same documents, where that saves; returns how many were merged."""
+    done = 0
+    for one, *others in gains.equal_groups():
+        for other in others:
+            together = float(cost_of_union(plan, one, other))
+            change = together - gains.costs[one] - gains.costs[other]
+            if change < 0:
+                record.note(one, other, change)
+                gains.merge(one, other, together)
+                done += 1
+    return done

@@ -33,9 +33,9 @@ import numba.core.typing.typeof
 import numba.extending
 import numpy as np
 
-from gossamer.protocol.kernel.rule_class import RuleClass
 from gossamer.protocol.kernel.rules import (
     Rule,
+    RuleClass,
     StandaloneRule,
     bounds_checks,
     plain_compilation,
@@ -51,13 +51,11 @@ _LIBRARIES = frozenset({"llvmlite", "numba", "numpy", *sys.stdlib_module_names})
 
 # These say what the compiler makes of rules and structs, and with which options.
 _EXTENSIONS = (
-    "quicker_compiler/asked_once.py",
     "code_keys.py",
     "compiler.py",
     "keyed_code.py",
-    "quicker_compiler/linked_later.py",
     "prefetch.py",
-    "rule_class.py",
+    "quicker_compiler.py",
     "rules.py",
     "standalone.py",
     "struct.py",

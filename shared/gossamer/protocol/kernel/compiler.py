@@ -26,8 +26,7 @@ from gossamer.protocol.kernel.compile_errors import (
     check_nothing_is_cut_off,
     note_failure,
 )
-from gossamer.protocol.kernel.rule_class import RuleClass
-from gossamer.protocol.kernel.rules import Rule, StandaloneRule, plain_compilation
+from gossamer.protocol.kernel.rules import Rule, RuleClass, StandaloneRule, plain_compilation
 from gossamer.protocol.kernel.struct import Struct
 
 # The compiler's extension points are only partly typed.
@@ -100,7 +99,7 @@ def _link_later() -> Callable[[], AbstractContextManager[None]]:
     if plain_compilation():
         return nullcontext
     # Only here: this module swaps a private class, which plain compilation does without.
-    from gossamer.protocol.kernel.quicker_compiler.linked_later import link_later
+    from gossamer.protocol.kernel.quicker_compiler import link_later
 
     return link_later
 

@@ -56,3 +56,18 @@ def mix_many(seed: int, keys: npt.NDArray[np.int64], counter: int) -> npt.NDArra
     z = (z ^ (z >> np.uint64(30))) * first
     z = (z ^ (z >> np.uint64(27))) * second
     return ((z ^ (z >> np.uint64(31))) >> np.uint64(2)).astype(np.int64)
+
+
+# Floating-point numbers in the 64-bit words of records, bit for bit.
+
+
+@inline_rule
+def float_to_word(number: float) -> Any:
+    """The int64 that has the bits of a float64 (IEEE 754), also of NaN and signed zero."""
+    return np.float64(number).view(np.int64)
+
+
+@inline_rule
+def word_to_float(word: int) -> Any:
+    """The float64 that has the bits of an int64; undoes `float_to_word`."""
+    return np.int64(word).view(np.float64)

@@ -84,8 +84,7 @@ def _compile_quickly(compile_for: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Compile as ``compile_for`` does, asking nothing twice, and link what is called first."""
     # Only here: these modules swap private parts, which plain compilation does without, and take
     # callees from this one.
-    from gossamer.protocol.kernel.quicker_compiler.asked_once import answers_kept
-    from gossamer.protocol.kernel.quicker_compiler.linked_later import before_linking
+    from gossamer.protocol.kernel.quicker_compiler import answers_kept, before_linking
     from gossamer.protocol.kernel.standalone import called_by, link
 
     def compile_quickly(signature: Any) -> Any:

@@ -16,7 +16,7 @@ import functools
 import importlib
 import os
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
@@ -258,3 +258,19 @@ def teach_compiler() -> Any:
     from gossamer.protocol.kernel import compiler
 
     return compiler.numba
+
+
+# Classes whose rules and numbers other rules may read by name, such as a message's ``send``.
+
+
+class RuleClass(type):
+    """The class of such classes; compiled code takes what they hold when it is made."""
+
+    def compiled_attributes(cls) -> Mapping[str, Rule | int]:
+        """The rules and whole numbers of the class itself, by name, in order of their names."""
+        held = {name: vars(cls)[name] for name in sorted(vars(cls)) if name[0] != "_"}
+        return {
+            name: value
+            for name, value in held.items()
+            if isinstance(value, Rule) or type(value) is int
+        }

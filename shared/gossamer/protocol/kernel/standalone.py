@@ -38,7 +38,7 @@ from gossamer.protocol.kernel.code_keys import CodeKeys, code_keys
 from gossamer.protocol.kernel.compiler import from_words, make_callee, to_words, words_of
 from gossamer.protocol.kernel.errors import RuleCompilationError
 from gossamer.protocol.kernel.keyed_code import file_name
-from gossamer.protocol.kernel.linking.object_code import Standalone
+from gossamer.protocol.kernel.linking import Standalone
 from gossamer.protocol.kernel.rules import Rule, StandaloneRule, find_rule
 
 _log = logging.getLogger(__name__)
@@ -357,7 +357,7 @@ def _find(called: Called) -> StandaloneCode | None:
 
 def _make(called: Called) -> StandaloneCode:
     # Only here: plain compilation does without this module.
-    from gossamer.protocol.kernel.quicker_compiler.asked_once import answers_kept
+    from gossamer.protocol.kernel.quicker_compiler import answers_kept
 
     rule = called.rule()
     dispatcher = make_callee(rule.source, inline=False)

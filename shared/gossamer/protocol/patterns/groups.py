@@ -30,7 +30,7 @@ from typing import Final
 
 from attrs import define, field, frozen
 
-from gossamer.protocol.patterns.recent import RecentNumbers
+from gossamer.protocol.patterns.ordering import RecentNumbers
 
 # Seconds: between two rounds in which there is nothing to say, until an answer is given up, for
 # how long answers allow to assign, and until others take the place of a leader that is not heard.

@@ -22,8 +22,11 @@ from gossamer.protocol.peer.record_table.records import (
     RING_OFFER,
     TABLE,
 )
+from gossamer.protocol.peer.recovery.occasions import expect_difference
 from gossamer.protocol.peer.settings.config import Settings
-from gossamer.protocol.peer.state.state import profile_words
+from gossamer.protocol.peer.settings.profile import HALF_BITS, NOTHING, range_word
+from gossamer.protocol.peer.state.event_logs import IS_WHOLE, NEXT_AT, TASK
+from gossamer.protocol.peer.state.state import State, profile_words
 
 
 def publish_record(row: int, event: int, values: npt.NDArray[np.int64]) -> Words:
@@ -77,3 +80,107 @@ def largest_step(settings: Settings) -> int:
         + on_ring
         + 4 * (settings.links + settings.view_size + 2) * descriptor
     )
+
+
+# What a peer wants: its subscriptions, and what its profile tells others of them.
+
+
+# Hosts tell since when a subscription is in force by another clock than that of rounds.
+UNCERTAIN_ROUNDS = 2
+
+
+def subscribe(
+    s: State,
+    p: int,
+    boxes: npt.NDArray[np.int64],
+    constrained: npt.NDArray[np.int64],
+    past: npt.NDArray[np.int64] | None = None,
+) -> None:
+    """Let the subscriptions of row ``p`` be these and no others.
+
+    Args:
+        s: the state; row ``p`` changes.
+        p: the row.
+        boxes: int64[k, 2A], lowest and highest hashed value of every attribute.
+        constrained: int64[k], bit a set where attribute a is constrained.
+        past: int64[k], for how many rounds each is in force already: since now where not given,
+            and those that are there for as long as they are.
+
+    Raises:
+        ValueError: there are more than the settings allow; nothing changed.
+    """
+    count = len(boxes)
+    if count > s.constrained.shape[1]:
+        raise ValueError(
+            f"{count} subscriptions, expected at most {s.constrained.shape[1]} "
+            "(setting subscriptions)"
+        )
+    note_since_when(s, p, boxes, np.zeros(count, np.int64) if past is None else past)
+    s.constrained[p] = -1
+    s.constrained[p, :count] = constrained
+    s.subscriptions[p, :count] = boxes
+    write_interest(s, p)
+
+
+def note_since_when(
+    s: State, p: int, boxes: npt.NDArray[np.int64], past: npt.NDArray[np.int64]
+) -> None:
+    """Note since when each of the ``boxes`` is wanted; what a new one has missed is looked for.
+
+    What is compared is begun anew, as subscriptions have other numbers now.
+    """
+    if s.comparison.shape[1] == 0:
+        return
+    before = {
+        s.subscriptions[p, k].tobytes(): int(s.wanted_since[p, k])
+        for k in range(s.constrained.shape[1])
+        if s.constrained[p, k] >= 0
+    }
+    now = int(s.round[p])
+    for k, box in enumerate(np.asarray(boxes, np.int64)):
+        known = before.get(box.tobytes(), now)
+        s.wanted_since[p, k] = known
+        if now - past[k] < known - UNCERTAIN_ROUNDS:
+            s.wanted_since[p, k] = now - past[k]
+            s.comparison[p, IS_WHOLE] = 0
+            expect_difference.interpreted(s, p)
+    if s.comparison[p, TASK] >= 0:
+        s.comparison[p, TASK] = -1
+        s.comparison[p, NEXT_AT] = now
+
+
+def write_interest(s: State, p: int) -> None:
+    """Write row ``p``'s ranges to its profile: per attribute the ranges it wants, at most R.
+
+    Where there are more, those with the smallest gap between them become one.
+    """
+    limit = s.params.profile_ranges
+    first_mask = 0
+    for a in range(s.params.ranked_attributes):
+        column = max(a, s.params.key)
+        wanted = sorted(
+            (
+                int(s.subscriptions[p, k, 2 * column]) >> HALF_BITS,
+                int(s.subscriptions[p, k, 2 * column + 1]) >> HALF_BITS,
+            )
+            for k in range(s.constrained.shape[1])
+            if s.constrained[p, k] >= 0
+        )
+        ranges: list[tuple[int, int]] = []
+        for low, high in wanted:
+            if ranges and low <= ranges[-1][1] + 1:
+                ranges[-1] = (ranges[-1][0], max(high, ranges[-1][1]))
+            else:
+                ranges.append((low, high))
+        while len(ranges) > limit:
+            gaps = [ranges[i + 1][0] - ranges[i][1] for i in range(len(ranges) - 1)]
+            i = gaps.index(min(gaps))
+            ranges[i : i + 2] = [(ranges[i][0], ranges[i + 1][1])]
+        for i in range(limit):
+            word = range_word(*ranges[i]) if i < len(ranges) else NOTHING
+            s.sampler.profile[p, s.params.first_range + a * limit + i] = word
+    for k in range(s.constrained.shape[1]):
+        if s.constrained[p, k] > 0:
+            first_mask |= int(s.constrained[p, k])
+    if s.params.ranked_attributes > 1 and first_mask and not first_mask >> int(s.primary[p]) & 1:
+        s.primary[p] = (first_mask & -first_mask).bit_length() - 1

@@ -23,7 +23,7 @@ from gossamer.protocol.peer.record_table.records import (
     TMAN_REPLY,
     TMAN_REQUEST,
 )
-from gossamer.protocol.peer.rendezvous.refreshing import is_turn_in
+from gossamer.protocol.peer.rendezvous.installation_boxes import is_turn_in
 from gossamer.protocol.peer.state.state import State
 from gossamer.protocol.peer.topology.tman import (
     WORDS_BEFORE_LINKS,

@@ -23,55 +23,15 @@ from gossamer.protocol.kernel.records import (
     Outbox,
 )
 from gossamer.protocol.kernel.rules import Rule, rule, standalone_rule
-from gossamer.protocol.peer.commands import join_record, largest_step, publish_record
-from gossamer.protocol.peer.places.clients import keep_entries
+from gossamer.protocol.peer.commands import join_record, largest_step, publish_record, subscribe
+from gossamer.protocol.peer.places.moved_neighbours import on_moved
 from gossamer.protocol.peer.places.moving import (
     look_for_seat,
     on_find_seat,
-    on_moved,
     on_seat_found,
 )
-from gossamer.protocol.peer.places.placement import take_place
-from gossamer.protocol.peer.record_table.records import (
-    ACKNOWLEDGE,
-    CATCH_UP,
-    COMPARE,
-    COMPARE_SOON,
-    COMPARED,
-    EVENT,
-    EVENT_TAKEN,
-    FIND_HOST,
-    FIND_PLACE,
-    FIND_SEAT,
-    FINGER_REPLY,
-    FINGER_REQUEST,
-    HANDOVER,
-    HOST_FOUND,
-    INSTALL,
-    INSTALL_NEWS,
-    INSTALL_TIMER,
-    JOIN,
-    LACKING,
-    LINK_BROKE,
-    LISTED,
-    LOAD_SHIFTED,
-    MOVED,
-    OVERLAY_TIMER,
-    PLACE_FOUND,
-    PUBLISH,
-    REPAIRED,
-    REPLAY_OFFER,
-    REPLAY_WANTED,
-    RING_OFFER,
-    ROUNDS_SKIPPED,
-    SEAT_FOUND,
-    STORED,
-    STORED_FOR,
-    TABLE,
-    TMAN_REPLY,
-    TMAN_REQUEST,
-    WITHDRAW,
-)
+from gossamer.protocol.peer.places.placement import keep_entries, take_place
+from gossamer.protocol.peer.record_table import records as kinds
 from gossamer.protocol.peer.record_table.table import Sort
 from gossamer.protocol.peer.recovery.answering import compare_elsewhere, on_compare
 from gossamer.protocol.peer.recovery.comparing import (
@@ -97,15 +57,15 @@ from gossamer.protocol.peer.rendezvous.arc_return import (
     on_link_broke,
     predecessor_handle,
 )
+from gossamer.protocol.peer.rendezvous.delivery import on_handover
 from gossamer.protocol.peer.rendezvous.event_routing import (
     on_event,
+    on_event_taken,
     on_publish,
     publish_again,
     reroute_event,
     send_again,
 )
-from gossamer.protocol.peer.rendezvous.handover import on_handover
-from gossamer.protocol.peer.rendezvous.hop_acknowledgements import on_event_taken
 from gossamer.protocol.peer.rendezvous.installation import (
     greet_successor,
     on_acknowledge,
@@ -135,7 +95,6 @@ from gossamer.protocol.peer.state.state import (
     WANTED,
     State,
 )
-from gossamer.protocol.peer.subscribing import subscribe
 from gossamer.protocol.peer.topology.fingers import (
     exchange_fingers,
     on_finger_reply,
@@ -146,12 +105,13 @@ from gossamer.protocol.peer.topology.guests import on_find_host, on_host_found, 
 from gossamer.protocol.peer.topology.load_shifting import on_load_shifted, shift_load
 from gossamer.protocol.peer.topology.membership import (
     find_place_elsewhere,
+    is_on_ring,
     on_failure,
     on_find_place,
     on_join,
     on_place_found,
+    repair_ring,
 )
-from gossamer.protocol.peer.topology.ring_repair import is_on_ring, repair_ring
 from gossamer.protocol.peer.topology.tman import on_overlay_timer as trade_links
 from gossamer.protocol.peer.topology.tman import on_tman_reply, on_tman_request
 
@@ -173,7 +133,7 @@ __all__ = [
 # New successors that a peer greets in a round, and one more.
 MOST_GREETINGS = 16
 
-TIMERS = tuple(kind.number for kind in TABLE if kind.sort is Sort.TIMER)
+TIMERS = tuple(kind.number for kind in kinds.TABLE if kind.sort is Sort.TIMER)
 
 
 @rule
@@ -224,56 +184,56 @@ def on_broken_link(s: State, p: int, now: int, words: Any, at: int, out: Outbox)
 # Records that are about events and leave all links as they are.
 ABOUT_EVENTS: Final = MappingProxyType(
     {
-        EVENT: on_event,
-        EVENT_TAKEN: on_event_taken,
-        STORED: on_stored,
-        STORED_FOR: on_stored_for,
-        PUBLISH: on_publish,
-        WITHDRAW: on_withdraw,
-        REPLAY_OFFER: on_replay_offer,
-        RING_OFFER: on_ring_offer,
-        REPLAY_WANTED: on_replay_wanted,
-        COMPARE: on_compare,
-        COMPARED: on_compared,
-        LISTED: on_listed,
-        LACKING: on_lacking,
-        REPAIRED: on_repaired,
-        COMPARE_SOON: on_compare_soon,
-        CATCH_UP: on_catch_up,
-        ROUNDS_SKIPPED: on_rounds_skipped,
-        LINK_BROKE: on_broken_link,
+        kinds.EVENT: on_event,
+        kinds.EVENT_TAKEN: on_event_taken,
+        kinds.STORED: on_stored,
+        kinds.STORED_FOR: on_stored_for,
+        kinds.PUBLISH: on_publish,
+        kinds.WITHDRAW: on_withdraw,
+        kinds.REPLAY_OFFER: on_replay_offer,
+        kinds.RING_OFFER: on_ring_offer,
+        kinds.REPLAY_WANTED: on_replay_wanted,
+        kinds.COMPARE: on_compare,
+        kinds.COMPARED: on_compared,
+        kinds.LISTED: on_listed,
+        kinds.LACKING: on_lacking,
+        kinds.REPAIRED: on_repaired,
+        kinds.COMPARE_SOON: on_compare_soon,
+        kinds.CATCH_UP: on_catch_up,
+        kinds.ROUNDS_SKIPPED: on_rounds_skipped,
+        kinds.LINK_BROKE: on_broken_link,
     }
 )
 # Records that may change links, by subject.
 ABOUT_TOPOLOGY: Final = MappingProxyType(
     {
-        OVERLAY_TIMER: on_overlay_timer,
-        TMAN_REQUEST: on_tman_request,
-        TMAN_REPLY: on_tman_reply,
-        PLACE_FOUND: on_place_found,
-        LOAD_SHIFTED: on_load_shifted,
-        FINGER_REQUEST: on_finger_request,
-        FINGER_REPLY: on_finger_reply,
-        FIND_HOST: on_find_host,
-        HOST_FOUND: on_host_found,
+        kinds.OVERLAY_TIMER: on_overlay_timer,
+        kinds.TMAN_REQUEST: on_tman_request,
+        kinds.TMAN_REPLY: on_tman_reply,
+        kinds.PLACE_FOUND: on_place_found,
+        kinds.LOAD_SHIFTED: on_load_shifted,
+        kinds.FINGER_REQUEST: on_finger_request,
+        kinds.FINGER_REPLY: on_finger_reply,
+        kinds.FIND_HOST: on_find_host,
+        kinds.HOST_FOUND: on_host_found,
     }
 )
 ABOUT_INSTALLATION: Final = MappingProxyType(
     {
-        INSTALL_TIMER: on_install_timer,
-        INSTALL: on_install,
-        INSTALL_NEWS: on_install,
-        ACKNOWLEDGE: on_acknowledge,
-        HANDOVER: on_handover,
+        kinds.INSTALL_TIMER: on_install_timer,
+        kinds.INSTALL: on_install,
+        kinds.INSTALL_NEWS: on_install,
+        kinds.ACKNOWLEDGE: on_acknowledge,
+        kinds.HANDOVER: on_handover,
     }
 )
 ABOUT_PLACES: Final = MappingProxyType(
     {
-        JOIN: on_join,
-        FIND_PLACE: on_find_place,
-        FIND_SEAT: on_find_seat,
-        SEAT_FOUND: on_seat_found,
-        MOVED: on_moved,
+        kinds.JOIN: on_join,
+        kinds.FIND_PLACE: on_find_place,
+        kinds.FIND_SEAT: on_find_seat,
+        kinds.SEAT_FOUND: on_seat_found,
+        kinds.MOVED: on_moved,
     }
 )
 ABOUT_PEERS: Final = MappingProxyType(
@@ -282,12 +242,12 @@ ABOUT_PEERS: Final = MappingProxyType(
 # Records that came back, by the kind they were sent as; others are lost.
 RETURNED: Final = MappingProxyType(
     {
-        INSTALL: reinstall_elsewhere,
-        INSTALL_NEWS: reinstall_elsewhere,
-        EVENT: reroute_event,
-        STORED: answer_over_neighbours,
-        FIND_PLACE: find_place_elsewhere,
-        COMPARE: compare_elsewhere,
+        kinds.INSTALL: reinstall_elsewhere,
+        kinds.INSTALL_NEWS: reinstall_elsewhere,
+        kinds.EVENT: reroute_event,
+        kinds.STORED: answer_over_neighbours,
+        kinds.FIND_PLACE: find_place_elsewhere,
+        kinds.COMPARE: compare_elsewhere,
     }
 )
 
@@ -298,11 +258,11 @@ def _with_returned(table: Mapping[int, Rule]) -> dict[int, Rule]:
     return {**table, **returned}
 
 
-_take_about_events = dispatch({**_with_returned(ABOUT_EVENTS), INSTALL_TIMER: on_event_timer})
+_take_about_events = dispatch({**_with_returned(ABOUT_EVENTS), kinds.INSTALL_TIMER: on_event_timer})
 _take_about_sampling = dispatch(SAMPLING)
 _take_about_topology = dispatch(ABOUT_TOPOLOGY)
 _take_about_installation = dispatch(_with_returned(ABOUT_INSTALLATION))
-_take_about_places = dispatch({**_with_returned(ABOUT_PLACES), OVERLAY_TIMER: on_place_timer})
+_take_about_places = dispatch({**_with_returned(ABOUT_PLACES), kinds.OVERLAY_TIMER: on_place_timer})
 
 
 # Each subject is compiled by itself: an edited rule costs its own, and all are made side by side.
@@ -347,12 +307,12 @@ _take_about_peers = dispatch(
 )
 _take_returned = dispatch(
     {
-        INSTALL: take_about_installation,
-        INSTALL_NEWS: take_about_installation,
-        EVENT: take_about_events,
-        STORED: take_about_events,
-        FIND_PLACE: take_about_places,
-        COMPARE: take_about_events,
+        kinds.INSTALL: take_about_installation,
+        kinds.INSTALL_NEWS: take_about_installation,
+        kinds.EVENT: take_about_events,
+        kinds.STORED: take_about_events,
+        kinds.FIND_PLACE: take_about_places,
+        kinds.COMPARE: take_about_events,
     }
 )
 

@@ -20,7 +20,8 @@ import psutil
 from gossamer.protocol.peer.prefetching import approach, hint
 from gossamer.protocol.peer.record_table.records import OVERLAY_TIMER, SAMPLE_TIMER
 from gossamer.protocol.peer.sampling.sampler import make_sampler, sample_hint, sample_step
-from gossamer.protocol.peer.settings.config import SAMPLERS, Settings, kindred
+from gossamer.protocol.peer.settings.config import SAMPLERS, Settings
+from gossamer.protocol.peer.settings.presets import kindred
 from gossamer.protocol.peer.settings.profile import coarse_range
 from gossamer.protocol.peer.state.state import State, make_state
 from gossamer.protocol.peer.step import TIMERS, largest_step, step

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer.protocol.content.filters import Filter
-from gossamer.protocol.content.operators import Comparison, Operator
+from gossamer.protocol.content.grammar import Comparison, Operator
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.stock_quotes import PRICES, Quote
 from gossamer.sim.study.draws import Floats, Int64s, choices, normal, uniform

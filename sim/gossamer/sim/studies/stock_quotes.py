@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from gossamer.protocol.content.errors import ContradictionError
 from gossamer.protocol.content.filters import Filter
-from gossamer.protocol.content.operators import Comparison, Operator
+from gossamer.protocol.content.grammar import Comparison, Operator
 from gossamer.sim.errors import ScenarioError
 
 Quote = dict[str, object]

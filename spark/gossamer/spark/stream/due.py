@@ -13,10 +13,10 @@ from typing import Any, Final
 import attrs
 import pyarrow as pa
 
-from gossamer.protocol.content.expressions.language import parse_expression
 from gossamer.protocol.content.filters import parse
-from gossamer.protocol.content.json_values import read_json, values_of_json
+from gossamer.protocol.content.filters.expressions import parse_expression
 from gossamer.protocol.content.schema import Schema
+from gossamer.protocol.content.values import read_json, values_of_json
 from gossamer.protocol.kernel.errors import ProtocolError
 from gossamer.sim.results.storage.place import Place, PlaceError
 

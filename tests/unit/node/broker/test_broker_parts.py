@@ -33,12 +33,11 @@ from gossamer.node.transport.base.limits import Limits
 from gossamer.protocol.brokers import scot
 from gossamer.protocol.brokers.core import messages as m
 from gossamer.protocol.brokers.core.errors import MalformedMessageError
-from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
-from gossamer.protocol.brokers.core.index import FilterIndex, NewIndex, SharedIndex
+from gossamer.protocol.brokers.core.messages import Id, client, neighbour
+from gossamer.protocol.brokers.core.routing import FilterIndex, NewIndex, SharedIndex
 from gossamer.protocol.brokers.scot.memory.messages import Numbered, Promised
-from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
+from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings, messages
 from gossamer.protocol.brokers.tree.codec import CODEC
-from gossamer.protocol.brokers.tree.memory import messages
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.schema import FloatAttribute, Schema

@@ -24,7 +24,7 @@ from gossamer.node.store.broker import QueuedDelivery
 from gossamer.node.transport.base.frames import FrameReader
 from gossamer.node.transport.base.limits import Limits
 from gossamer.node.transport.base.schema import Frame
-from gossamer.protocol.brokers.core.identifiers import Id
+from gossamer.protocol.brokers.core.messages import Id
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.filters import Publication
 from gossamer.protocol.content.filters.composite import parse_composite

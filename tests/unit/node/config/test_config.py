@@ -17,7 +17,7 @@ from gossamer.node.config.delivery import Delivery
 from gossamer.node.errors import ConfigurationError
 from gossamer.protocol.content.schema import FloatAttribute, Schema
 from gossamer.protocol.kernel.errors import ConfigError
-from gossamer.protocol.peer.settings.config import kindred, resilient
+from gossamer.protocol.peer.settings.presets import kindred, resilient
 
 FULL = """
 preset = "wan"

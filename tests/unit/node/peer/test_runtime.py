@@ -28,7 +28,7 @@ from gossamer.protocol.content.schema import FloatAttribute, Schema
 from gossamer.protocol.kernel.errors import CapacityError, ExpressionError
 from gossamer.protocol.kernel.records import KIND, TO, UNREACHABLE
 from gossamer.protocol.peer.record_table.records import ACKNOWLEDGE, SAMPLE_TIMER
-from gossamer.protocol.peer.settings import config
+from gossamer.protocol.peer.settings import presets
 from gossamer.protocol.peer.space.hashing import uniform_hashes
 from gossamer.protocol.peer.step import TIMERS
 from support.clusters import MadeCluster
@@ -211,7 +211,7 @@ def test_a_record_that_comes_back_is_marked_and_the_original_is_not() -> None:
 
 
 def test_more_subscriptions_than_the_settings_allow_are_refused() -> None:
-    core = Core(config.resilient(8, subscriptions=2), 5)
+    core = Core(presets.resilient(8, subscriptions=2), 5)
     boxes = [Box((0, i), 1) for i in range(3)]
     core.subscribe(boxes[:2])
     with pytest.raises(CapacityError, match=r"protocol\.subscriptions"):

@@ -27,7 +27,7 @@ from gossamer.node.security.issuing import issue_certificate, make_authority
 from gossamer.node.security.revocation import Revocation, RevocationList
 from gossamer.node.security.schema_document import SchemaDocument
 from gossamer.protocol.content import schema
-from gossamer.protocol.content.evolution import SchemaVersion
+from gossamer.protocol.content.schema import SchemaVersion
 from gossamer.protocol.kernel.errors import ConfigError
 from support.clusters import MadeCluster, made_cluster
 

@@ -11,11 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gossamer.protocol.content import evolution, schema
+from gossamer.protocol.content import schema
+from gossamer.protocol.content import schema as evolution
 from gossamer.protocol.content.errors import ContentError, UnknownAttributeError, WrongValueError
 from gossamer.protocol.content.limits import MAX_ATTRIBUTES, MAX_KNOWN_ATTRIBUTES, MAX_PAYLOAD_BYTES
-from gossamer.protocol.content.payload import UNKNOWN_TYPE, Payload
-from gossamer.protocol.content.values import canonical, literal, parse_date, prefix_successor
+from gossamer.protocol.content.values import (
+    UNKNOWN_TYPE,
+    Payload,
+    canonical,
+    literal,
+    parse_date,
+    prefix_successor,
+)
 from gossamer.protocol.kernel.errors import ConfigError
 
 QUOTES = """

@@ -11,11 +11,9 @@ import pytest
 
 from gossamer.protocol.content import schema as content_schema
 from gossamer.protocol.content.errors import ContentError, ContradictionError, WrongValueError
-from gossamer.protocol.content.language import MAX_COMPARISONS, parse_subscription
-from gossamer.protocol.content.operators import Comparison, Operator
+from gossamer.protocol.content.grammar import MAX_TEXT, Comparison, Operator
 from gossamer.protocol.content.schema import RESERVED_NAMES, Schema
-from gossamer.protocol.content.subscription import Subscription
-from gossamer.protocol.content.tokens import MAX_TEXT
+from gossamer.protocol.content.subscription import MAX_COMPARISONS, Subscription, parse_subscription
 from gossamer.protocol.kernel.errors import ExpressionError
 from support.refusals import check_refused
 

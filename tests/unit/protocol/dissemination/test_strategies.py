@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 
 from gossamer.protocol.dissemination import strategies
-from gossamer.protocol.dissemination.compute_tree import cost_of_union
 from gossamer.protocol.dissemination.cost import price
-from gossamer.protocol.dissemination.gains import merge_by_gain
 from gossamer.protocol.dissemination.graphs.errors import (
     DisconnectedError,
     LinkError,
@@ -22,9 +20,9 @@ from gossamer.protocol.dissemination.graphs.errors import (
     WeightError,
 )
 from gossamer.protocol.dissemination.graphs.graph import NONE, make_graph
-from gossamer.protocol.dissemination.grouping import Mergers, merge_by_overlap
+from gossamer.protocol.dissemination.grouping import Mergers, merge_by_gain, merge_by_overlap
 from gossamer.protocol.dissemination.optimum import document_costs
-from gossamer.protocol.dissemination.plan import Plan, make_plan, merge, regroup
+from gossamer.protocol.dissemination.plan import Plan, cost_of_union, make_plan, merge, regroup
 from gossamer.protocol.dissemination.sample import make_sample, match_keywords, matching_documents
 from gossamer.protocol.dissemination.semcast import plan_channels
 from gossamer.protocol.kernel.rules import use_compiled

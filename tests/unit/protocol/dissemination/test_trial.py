@@ -10,7 +10,6 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from gossamer.protocol.dissemination.best import best_routes, spanning_trees
 from gossamer.protocol.dissemination.capacities import (
     overload,
     overloaded,
@@ -21,11 +20,23 @@ from gossamer.protocol.dissemination.capacities import (
 from gossamer.protocol.dissemination.cost import Bill
 from gossamer.protocol.dissemination.graphs.errors import WeightError
 from gossamer.protocol.dissemination.graphs.graph import Graph, make_graph
-from gossamer.protocol.dissemination.optimum import document_bill, lower_bounds
+from gossamer.protocol.dissemination.optimum import (
+    best_routes,
+    document_bill,
+    lower_bounds,
+    spanning_trees,
+)
 from gossamer.protocol.dissemination.plan import Plan, make_plan
 from gossamer.protocol.dissemination.sample import Sample, make_sample
-from gossamer.protocol.dissemination.strategies import Routes, route_mult, route_mult2, route_single
-from gossamer.protocol.dissemination.trial import Trial, route_tried, try_trees
+from gossamer.protocol.dissemination.strategies import (
+    Routes,
+    Trial,
+    route_mult,
+    route_mult2,
+    route_single,
+    route_tried,
+    try_trees,
+)
 from gossamer.protocol.kernel.errors import CapacityError
 from support.tree_plans import Case, as_networkx, least_part, random_case, small_case, tree_of
 

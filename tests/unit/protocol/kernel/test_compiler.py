@@ -26,7 +26,7 @@ import pytest
 from gossamer.protocol.kernel import keyed_code
 from gossamer.protocol.kernel.compile_errors import explain_failures
 from gossamer.protocol.kernel.errors import RuleCompilationError
-from gossamer.protocol.kernel.quicker_compiler.asked_once import answers_kept
+from gossamer.protocol.kernel.quicker_compiler import answers_kept
 from gossamer.protocol.kernel.rules import Rule, rule
 from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
 from gossamer.sim.engine.event_engine import EventEngine
@@ -192,7 +192,7 @@ def test_codes_for_terminals_are_left_out() -> None:
 
 
 ADVICE = (
-    "look at gossamer/protocol/kernel/quicker_compiler/linked_later.py, which extends numba's "
+    "look at gossamer/protocol/kernel/quicker_compiler.py, which extends numba's "
     "private class JITCodeLibrary, and at the bound on numba in pyproject.toml; until they fit, "
     "GOSSAMER_PLAIN_COMPILATION=1 compiles without it"
 )
@@ -229,7 +229,7 @@ def steps(x):
 
 import sys
 assert steps.compiled(1 << 40) == steps.interpreted(1 << 40) == 40
-print("gossamer.protocol.kernel.quicker_compiler.linked_later" in sys.modules)
+print("gossamer.protocol.kernel.quicker_compiler" in sys.modules)
 """
 
 
@@ -259,7 +259,7 @@ def test_what_is_asked_once_is_as_it_was_and_is_put_back(name: str) -> None:
     found = list(inspect.signature(getattr(holder, name)).parameters)
     assert found == parameters, (
         f"{name} in numba {numba.__version__} takes {found}, expected {parameters}: look at "
-        "gossamer/protocol/kernel/quicker_compiler/asked_once.py, and at the bound on numba in "
+        "gossamer/protocol/kernel/quicker_compiler.py, and at the bound on numba in "
         "pyproject.toml"
     )
     before = getattr(holder, name)

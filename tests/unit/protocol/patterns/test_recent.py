@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from gossamer.protocol.patterns.recent import BLOCK, RecentNumbers
+from gossamer.protocol.patterns.ordering import BLOCK, RecentNumbers
 
 MOST = 4 * BLOCK
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from gossamer.protocol.peer.settings.config import paper
+from gossamer.protocol.peer.settings.presets import paper
 from gossamer.protocol.peer.state.state import make_state
 from gossamer.sim.results.names import file_name
 from gossamer.sim.studies.peers.inputs.scenario import System

@@ -14,9 +14,8 @@ from gossamer.node.config.families import BrokerFamily
 from gossamer.node.transport.base.schema import FrameTypes
 from gossamer.protocol.brokers.core.codec import Codec
 from gossamer.protocol.brokers.core.effects import Effect
-from gossamer.protocol.brokers.core.identifiers import Hop, Id
-from gossamer.protocol.brokers.core.index import NewIndex
-from gossamer.protocol.brokers.core.messages import NeighbourUp, Publish, Restarted
+from gossamer.protocol.brokers.core.messages import Hop, Id, NeighbourUp, Publish, Restarted
+from gossamer.protocol.brokers.core.routing import NewIndex
 from gossamer.protocol.content.filters import Filter
 
 NEVER: Final = 1 << 62

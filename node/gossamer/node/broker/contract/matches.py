@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from gossamer.protocol.brokers.core.identifiers import Id
+from gossamer.protocol.brokers.core.messages import Id
 
 
 @frozen

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from gossamer.protocol.brokers.core.identifiers import Hop, Id
+from gossamer.protocol.brokers.core.messages import Hop, Id
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.filters import Filter
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 import cbor2
 
 from gossamer.node.errors import BadFrame
-from gossamer.node.peer.frames.wire import RENEWAL_FRAMES, REVOCATION_FRAMES
+from gossamer.node.peer.frames.frame_types import RENEWAL_FRAMES, REVOCATION_FRAMES
 from gossamer.node.transport.base.frames import CONTROL_FRAMES, count_items, encode_frame
 from gossamer.node.transport.base.schema import (
     Bytes,

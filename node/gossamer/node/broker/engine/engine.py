@@ -22,8 +22,7 @@ from gossamer.node.store.broker import QueuedDelivery
 from gossamer.protocol.brokers.arrivals import Arrivals, no_message
 from gossamer.protocol.brokers.core.effects import Awaits, Deliver, Refuse, SetTimer, Settled
 from gossamer.protocol.brokers.core.errors import UnsafeError
-from gossamer.protocol.brokers.core.identifiers import Hop, Id
-from gossamer.protocol.brokers.core.messages import Congestion, Publish, TimerFired
+from gossamer.protocol.brokers.core.messages import Congestion, Hop, Id, Publish, TimerFired
 from gossamer.protocol.kernel.errors import ProtocolError
 
 # Messages between two commits, and between two turns of the event loop.

@@ -28,8 +28,8 @@ from gossamer.node.store import Store
 from gossamer.node.store.broker import QueuedDelivery
 from gossamer.node.store.writer import StoreWriter
 from gossamer.protocol.brokers.core.errors import DumpError, MalformedMessageError
-from gossamer.protocol.brokers.core.identifiers import Hop
-from gossamer.protocol.brokers.core.index import NewIndex
+from gossamer.protocol.brokers.core.messages import Hop
+from gossamer.protocol.brokers.core.routing import NewIndex
 from gossamer.protocol.kernel.errors import ConfigError
 
 # An entry of a table costs a dump a hundredth of what a subscription costs the broker. So dumps

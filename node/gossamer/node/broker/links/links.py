@@ -25,8 +25,7 @@ from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.connection import Connection
 from gossamer.node.transport.links import ConnectionPool
 from gossamer.protocol.brokers.core.effects import Refuse, Send
-from gossamer.protocol.brokers.core.identifiers import neighbour
-from gossamer.protocol.brokers.core.messages import NeighbourDown, NeighbourGone
+from gossamer.protocol.brokers.core.messages import NeighbourDown, NeighbourGone, neighbour
 
 # Bytes that wait for a neighbour before its link is given up; it is told everything again when it
 # comes back, which then costs less.

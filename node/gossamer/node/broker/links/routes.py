@@ -23,8 +23,7 @@ from gossamer.node.security.identity import key_text
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.node.transport.base.schema import Frame
 from gossamer.protocol.brokers.core.effects import Deliver, Send
-from gossamer.protocol.brokers.core.identifiers import Hop, Id, client, neighbour
-from gossamer.protocol.brokers.core.messages import Publish
+from gossamer.protocol.brokers.core.messages import Hop, Id, Publish, client, neighbour
 
 # Publications remembered: an hour of one a second, and some 2 MB.
 REMEMBERED: Final = 4096

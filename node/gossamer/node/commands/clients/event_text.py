@@ -17,9 +17,15 @@ from gossamer.node.local.client import ReceivedEvent
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.attributes import NUMERIC, Attribute, BooleanAttribute
 from gossamer.protocol.content.errors import ContentError
-from gossamer.protocol.content.json_values import read_json, values_of_json, values_to_json
 from gossamer.protocol.content.schema import Schema
-from gossamer.protocol.content.values import Value, quoted, read_number
+from gossamer.protocol.content.values import (
+    Value,
+    quoted,
+    read_json,
+    read_number,
+    values_of_json,
+    values_to_json,
+)
 from gossamer.protocol.kernel.errors import ExpressionError
 
 # What begins like one attribute and its value, and not like a publication.

@@ -32,9 +32,8 @@ from gossamer.node.local.client import GONE, LocalClient, Outcome, open_client
 from gossamer.node.local.frames import BROKER
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.limits import MAX_EVENTS, MAX_PAYLOAD_BYTES
-from gossamer.protocol.content.payload import Payload
 from gossamer.protocol.content.schema import Schema
-from gossamer.protocol.content.values import Value
+from gossamer.protocol.content.values import Payload, Value
 from gossamer.protocol.kernel.errors import ProtocolError
 
 EXIT_OK: Final = 0

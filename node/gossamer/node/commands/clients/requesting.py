@@ -27,7 +27,7 @@ from gossamer.node.errors import RefusedByNodeError
 from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.local.client import CONNECTED, open_client
 from gossamer.protocol.content.limits import MAX_PAYLOAD_BYTES
-from gossamer.protocol.content.payload import Payload as CheckedPayload
+from gossamer.protocol.content.values import Payload as CheckedPayload
 
 JSON_TYPE: Final = "application/json"
 # Of what a command that failed said, the end.

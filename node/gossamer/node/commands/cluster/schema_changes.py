@@ -17,7 +17,7 @@ from gossamer.node.security.schema_document import (
     version_in_force,
 )
 from gossamer.node.store import Store
-from gossamer.protocol.content.evolution import SchemaVersion, attribute_of, changed
+from gossamer.protocol.content.schema import SchemaVersion, attribute_of, changed
 from gossamer.protocol.kernel.errors import ConfigError
 
 Made = TypeVar("Made")

@@ -29,7 +29,7 @@ from gossamer.node.doctor.findings import printable
 from gossamer.node.errors import NodeError
 from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.local.client import LocalClient, open_client
-from gossamer.node.monitoring.metrics import LINKS
+from gossamer.node.monitoring.causes import LINKS
 
 # Peers that `top` shows; the rest is counted.
 SHOWN_PEERS: Final = 20

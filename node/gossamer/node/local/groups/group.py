@@ -31,7 +31,7 @@ from gossamer.node.local.services import feed
 from gossamer.node.page.snapshot import Snapshot
 from gossamer.node.store.subscriptions import StoredSubscription
 from gossamer.node.transport.base.base import Address
-from gossamer.protocol.content.expressions.language import parse_expression
+from gossamer.protocol.content.filters.expressions import parse_expression
 from gossamer.protocol.patterns.groups import ANSWER_S, LOST_S, Member, Round
 
 # Rounds of gossip after which a peer that has announced itself would have been heard.

@@ -11,7 +11,7 @@ from gossamer.node.errors import StoreError
 from gossamer.node.local.history import GROUP_MARK, RETRY_S, History, KeptEvent
 from gossamer.node.local.peer_like import PeerLike
 from gossamer.node.monitoring.logs import log
-from gossamer.protocol.content.expressions.expression import Expression
+from gossamer.protocol.content.filters.expressions import Expression
 from gossamer.protocol.patterns.groups import Member
 
 # Events taken from the log before earlier ones are done.

@@ -19,7 +19,7 @@ from gossamer.node.local.history import History
 from gossamer.node.local.peer_like import EventLike, PeerLike
 from gossamer.node.local.services import REFUSALS, check_refusal
 from gossamer.node.monitoring.logs import log
-from gossamer.protocol.content.expressions.language import parse_expression
+from gossamer.protocol.content.filters.expressions import parse_expression
 from gossamer.protocol.kernel.errors import CapacityError
 
 # Groups of one node: each has a subscription, and takes part whether or not there is a worker.

@@ -18,8 +18,8 @@ from gossamer.node.local.history import KeptEvent
 from gossamer.node.security.encoding import decode, encode
 from gossamer.node.transport.base.base import Address
 from gossamer.protocol.content.errors import ContentError
-from gossamer.protocol.content.payload import Payload
 from gossamer.protocol.content.schema import Schema
+from gossamer.protocol.content.values import Payload
 from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.protocol.patterns.groups import Report, Round
 

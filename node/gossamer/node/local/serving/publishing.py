@@ -18,8 +18,7 @@ from gossamer.node.local.services import REFUSALS, Services, check_refusal
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.connection import Connection
-from gossamer.protocol.content.payload import UNKNOWN_TYPE, Payload
-from gossamer.protocol.content.values import Value
+from gossamer.protocol.content.values import UNKNOWN_TYPE, Payload, Value
 
 # Events of a client that are published together.
 MOST_TOGETHER: Final = 64

@@ -23,8 +23,7 @@ from gossamer.node.peer.unicast.last_values import key_of, mark_of
 from gossamer.node.transport.base.base import Cause, Farewell
 from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.connection import Connection
-from gossamer.protocol.content.expressions.expression import Expression
-from gossamer.protocol.content.expressions.language import parse_expression
+from gossamer.protocol.content.filters.expressions import Expression, parse_expression
 from gossamer.protocol.patterns.last_values import MOST_VALUES
 
 # Events remembered of a client without a name, so that none comes twice by two subscriptions.

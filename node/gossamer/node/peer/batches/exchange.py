@@ -26,7 +26,7 @@ from gossamer.node.peer.batches.scanning import scan
 from gossamer.node.peer.batches.taking import take
 from gossamer.node.peer.frames.core import Core, Record
 from gossamer.protocol.kernel.errors import CapacityError
-from gossamer.protocol.kernel.linking.object_code import LinkedCode
+from gossamer.protocol.kernel.linking import LinkedCode
 from gossamer.protocol.kernel.records import KIND, OPEN, REFUSED
 
 

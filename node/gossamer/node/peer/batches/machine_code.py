@@ -29,7 +29,7 @@ import gossamer.node.peer.batches
 import gossamer.node.peer.frames
 import gossamer.protocol
 from gossamer.compiled.store import FolderStore, cache_root
-from gossamer.protocol.kernel.linking.object_code import LinkedCode, Standalone
+from gossamer.protocol.kernel.linking import LinkedCode, Standalone
 
 EVENTS, STEPS = "events", "steps"
 # By part, the number of arguments of its rules (`exchange.LinkedRules`, `steps.LinkedStep`).

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer.node.peer.frames.core import SELF, Core, Record, Written
-from gossamer.protocol.kernel.linking.object_code import LinkedCode
+from gossamer.protocol.kernel.linking import LinkedCode
 from gossamer.protocol.kernel.records import CURSORS, TAIL, Outbox
 from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.kernel.struct import Struct

@@ -21,7 +21,7 @@ from gossamer.node.monitoring.logs import log
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.batches import machine_code
 from gossamer.node.peer.batches.machine_code import EVENTS, MAKING_S, STEPS, Made
-from gossamer.protocol.kernel.linking.object_code import LinkedCode
+from gossamer.protocol.kernel.linking import LinkedCode
 
 # Frames in a second from which on it pays to load code: a twentieth of a processor's time.
 BUSY_RATE: Final = 200.0

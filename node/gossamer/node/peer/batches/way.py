@@ -17,7 +17,8 @@ from gossamer.node.peer.frames.core import SELF, Record
 from gossamer.node.peer.frames.event_frames import event_frame, read_event_frame
 from gossamer.node.peer.frames.events import EventMemory
 from gossamer.node.peer.frames.flows import NEW_COSTS
-from gossamer.node.peer.frames.wire import WORD_BYTES, Wire
+from gossamer.node.peer.frames.frame_types import WORD_BYTES
+from gossamer.node.peer.frames.wire import Wire
 from gossamer.node.peer.load.overload import Overloads
 from gossamer.node.peer.load.sender import FrameSender
 from gossamer.node.security.sealing import identifier, publisher_of

@@ -13,7 +13,7 @@ from gossamer.node.errors import (
     ForeignCertificateError,
     MalformedCertificateError,
 )
-from gossamer.node.peer.frames.wire import CERTIFICATES_AT_ONCE
+from gossamer.node.peer.frames.frame_types import CERTIFICATES_AT_ONCE
 from gossamer.node.security.certificates import read_certificate
 from gossamer.node.security.descriptors import DescriptorCache
 from gossamer.node.transport.base.frames import encode_frame

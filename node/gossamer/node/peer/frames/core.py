@@ -7,7 +7,7 @@ arrays. The peer knows itself as handle `SELF`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import attrs
 import numpy as np
@@ -41,7 +41,7 @@ from gossamer.protocol.peer.rendezvous.delivery import note_delivered
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING_BITS
-from gossamer.protocol.peer.space.routing_key import held_boxes, point_of, points_of
+from gossamer.protocol.peer.space.scales import held_boxes, point_of, points_of
 from gossamer.protocol.peer.state.event_logs import IS_WHOLE
 from gossamer.protocol.peer.state.links import HANDLE_MASK
 from gossamer.protocol.peer.state.state import COUNTERS, State, make_state
@@ -53,6 +53,22 @@ Written = tuple[memoryview, Sequence[int]]
 SELF: Final = 0
 # Events whose points are found sooner all at once, by arrays, than one by one.
 WORTH_ARRAYS: Final = 4
+
+
+class Delivery(NamedTuple):
+    """An event that has reached a peer which wants it.
+
+    Attributes:
+        event: its identifier.
+        hops: how many peers it came through from its publisher.
+        tree_hops: how many of them in its delivery tree.
+        brought_by: key of the neighbour that it came from, the peer's own for its own events.
+    """
+
+    event: int
+    hops: int
+    tree_hops: int
+    brought_by: int
 
 
 @attrs.frozen

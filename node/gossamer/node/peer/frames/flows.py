@@ -8,7 +8,7 @@ from typing import Final
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.core import SELF, Record
 from gossamer.node.peer.frames.events import EventMemory
-from gossamer.node.peer.frames.wire import WORD_BYTES
+from gossamer.node.peer.frames.frame_types import WORD_BYTES
 from gossamer.node.security.sealing import publisher_of
 from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.queues.fair_queue import Flow

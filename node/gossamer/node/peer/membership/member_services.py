@@ -23,7 +23,7 @@ from gossamer.node.security.descriptors import DescriptorCache
 from gossamer.node.security.revocation import RevocationList
 from gossamer.node.store.writer import StoreWriter
 from gossamer.node.transport.links import ConnectionPool
-from gossamer.protocol.content.evolution import SchemaVersion
+from gossamer.protocol.content.schema import SchemaVersion
 
 
 @attrs.frozen

@@ -30,7 +30,7 @@ from gossamer.node.store.writer import StoreWriter
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.links import ConnectionPool
-from gossamer.protocol.content.evolution import FIRST_VERSION, SchemaVersion
+from gossamer.protocol.content.schema import FIRST_VERSION, SchemaVersion
 
 # Seconds between two looks at the file, and until somebody else is asked who has not answered.
 LOOK_S: Final = 2.0

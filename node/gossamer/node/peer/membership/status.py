@@ -14,8 +14,8 @@ import trio
 from attrs import define, field
 
 from gossamer.node.errors import PeerRevoked
+from gossamer.node.monitoring.causes import TROUBLES
 from gossamer.node.monitoring.logs import log
-from gossamer.node.monitoring.metrics import TROUBLES
 
 # Seconds between two looks at what is wrong, and until what lasts is in the log again.
 LOOK_S: Final = 2.0

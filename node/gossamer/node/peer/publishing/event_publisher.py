@@ -20,11 +20,10 @@ from gossamer.node.peer.unicast.last_values import may_be_last
 from gossamer.node.peer.unicast.order import PublicationOrder
 from gossamer.node.security.sealing import DRAW_BYTES, ID_BITS, identifier
 from gossamer.protocol.content.errors import ContentError
-from gossamer.protocol.content.evolution import SchemaVersion
-from gossamer.protocol.content.expressions.language import parse_expression
+from gossamer.protocol.content.filters.expressions import parse_expression
 from gossamer.protocol.content.limits import MAX_EVENT_BYTES
-from gossamer.protocol.content.payload import Payload
-from gossamer.protocol.content.values import Value
+from gossamer.protocol.content.schema import SchemaVersion
+from gossamer.protocol.content.values import Payload, Value
 from gossamer.protocol.kernel.errors import ExpressionError
 from gossamer.protocol.peer.space.covering import cover
 from gossamer.protocol.peer.space.encoding import encode_values

@@ -14,7 +14,7 @@ from gossamer.protocol.content.attributes import (
     BooleanAttribute,
     EnumerationAttribute,
 )
-from gossamer.protocol.content.evolution import SchemaVersion
+from gossamer.protocol.content.schema import SchemaVersion
 from gossamer.protocol.peer.space.encoding import ABSENT, EncodedBox
 
 ANNOUNCEMENT_TYPE: Final = "application/vnd.gossamer.announcement"

@@ -17,7 +17,7 @@ from gossamer.node.security.encoding import decode, encode
 from gossamer.node.transport.base.base import Address
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.limits import MAX_PAYLOAD_BYTES
-from gossamer.protocol.content.payload import Payload
+from gossamer.protocol.content.values import Payload
 from gossamer.protocol.kernel.errors import ConfigError
 
 REQUEST_TYPE: Final = "application/vnd.gossamer.request"

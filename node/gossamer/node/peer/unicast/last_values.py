@@ -23,7 +23,7 @@ from gossamer.node.security.encoding import decode, encode
 from gossamer.node.security.sealing import identifier
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.limits import MAX_PAYLOAD_BYTES
-from gossamer.protocol.content.payload import Payload
+from gossamer.protocol.content.values import Payload
 from gossamer.protocol.patterns.last_values import LastValue, LastValues, Stamp, chunks
 
 SERVICE: Final = "last"

@@ -11,8 +11,7 @@ from typing import Final
 
 from gossamer.node.peer.unicast.messages import Unicast
 from gossamer.node.security.encoding import decode, encode
-from gossamer.protocol.content.expressions.expression import Expression
-from gossamer.protocol.content.expressions.language import parse_expression
+from gossamer.protocol.content.filters.expressions import Expression, parse_expression
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.values import Value
 from gossamer.protocol.kernel.errors import ProtocolError

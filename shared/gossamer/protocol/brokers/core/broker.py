@@ -10,8 +10,7 @@ from gossamer.protocol.brokers.core.clients import OutboxT, StateT
 from gossamer.protocol.brokers.core.codec import CLIENT, HOST, NEIGHBOUR
 from gossamer.protocol.brokers.core.effects import Effects
 from gossamer.protocol.brokers.core.errors import MisplacedMessageError
-from gossamer.protocol.brokers.core.identifiers import Hop, Id
-from gossamer.protocol.brokers.core.messages import TimerFired
+from gossamer.protocol.brokers.core.messages import Hop, Id, TimerFired
 from gossamer.protocol.brokers.core.routing import Routing
 from gossamer.protocol.kernel.errors import LocalProtocolError, RemoteProtocolError
 

@@ -9,27 +9,26 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
-from gossamer.protocol.brokers.core.effects import Moved
+from gossamer.protocol.brokers.core.effects import Moved, Outbox
 from gossamer.protocol.brokers.core.errors import (
     LabelTakenError,
     NameTakenError,
     NotAttachedError,
     UnknownLabelError,
 )
-from gossamer.protocol.brokers.core.identifiers import Id
 from gossamer.protocol.brokers.core.messages import (
     Advertise,
     Attach,
     ClientAcknowledge,
     Detach,
     FromClient,
+    Id,
     Move,
     Publish,
     Subscribe,
     Unadvertise,
     Unsubscribe,
 )
-from gossamer.protocol.brokers.core.outbox import Outbox
 from gossamer.protocol.brokers.core.plain import read_id, read_name
 from gossamer.protocol.brokers.core.state import BrokerState, Session
 from gossamer.protocol.content import filters

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from gossamer.protocol.brokers.core.identifiers import Hop, Id
+from gossamer.protocol.brokers.core.messages import Hop, Id
 from gossamer.protocol.content.values import in_short
 from gossamer.protocol.kernel.errors import LocalProtocolError, RemoteProtocolError
 

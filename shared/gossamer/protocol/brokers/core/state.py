@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from attrs import asdict, define, field
 
-from gossamer.protocol.brokers.core.identifiers import INCARNATION_BITS, Id
+from gossamer.protocol.brokers.core.messages import INCARNATION_BITS, Id
 
 
 @define

@@ -3,10 +3,10 @@
 After Sec. III-A and VI of the paper. The one door is `core.broker.Broker.handle`: a message in,
 effects out; no clock, socket or file. Read in this order:
 
-- `memory`: what crosses the door, and what is remembered
-- `routing`: documents on trees and around what fails, link state, the coordinator's directives
-- `coordinator`: samples in, trees out
-- `keywords`: documents and subscriptions that are sets of words
-- `family`: the `Routing`; `broker`: what can be seen of a broker
-- `codec`, `dump`: as plain data
+- `messages`, `outbox`, `settings`: what crosses the door, and how a broker is set
+- `state`, `routes`, `network_view`: what is remembered, of itself and of all brokers
+- `forwarding`, `link_state`: documents on trees and around what fails; what floods to all
+- `coordinator`, `planning`: samples in, trees out
+- `broker`: the `Routing` of this family, and what can be seen of a broker
+- `codec`: messages and a broker as plain data
 """

@@ -6,12 +6,14 @@ the copies of every broker. Brokers route by subscriptions alone. The one door i
 `core.broker.Broker.handle`: a message in, effects out; no clock, socket or file. Read in this
 order:
 
-- `overlay`: the product of a tree and a complete graph, and what a broker knows of it
-- `memory`: what crosses the door, and what is remembered
-- `routing`: subscription broadcast and the three ways to route, Algorithms 1 to 4
-- `take_over`: clients of dead brokers, and brokers that were dead, beyond the paper
-- `link`: links; `family`: the `Routing`; `broker`: what can be seen of a broker
-- `codec`, `dump`: messages and a broker as plain data
+- `memory`: the product of a tree and a complete graph, what crosses the door, what is remembered
+- `broadcast`, `targets`, `routing`: Algorithms 1 to 4, subscription broadcast and three ways to
+  route; `detours`: ways around what failed or is overloaded
+- `take_over`: clients of dead brokers, and brokers that were dead, beyond the paper; `promises`
+  numbers and keeps what a broker promises, `handing_over` is what backups do for each other,
+  `relaying` takes subscriptions around what failed
+- `broker`: the `Routing` of this family with its links, and what can be seen of a broker
+- `codec`: messages and a broker as plain data
 
 Three clusters of two brokers each, and the links of one broker:
 
@@ -28,7 +30,7 @@ Three clusters of two brokers each, and the links of one broker:
 What a subscription of one of its clients makes of a broker:
 
     >>> from gossamer.protocol.brokers.core import messages
-    >>> from gossamer.protocol.brokers.core.identifiers import client
+    >>> from gossamer.protocol.brokers.core.messages import client
     >>> from gossamer.protocol.content.filters import parse
     >>> from gossamer.protocol.brokers.scot import NeighbourUp, ScotBroker, ScotSettings
     >>> host = ScotBroker("B1", scot.position(broker), ScotSettings(routing="static"))
@@ -43,9 +45,13 @@ What a subscription of one of its clients makes of a broker:
 from gossamer.protocol.brokers.scot.broker import ScotBroker
 from gossamer.protocol.brokers.scot.memory.messages import NeighbourUp
 from gossamer.protocol.brokers.scot.memory.settings import ROUTINGS, ScotSettings
-from gossamer.protocol.brokers.scot.overlay.factors import Factor
-from gossamer.protocol.brokers.scot.overlay.labels import BrokerLabel, ClusterBitVector
-from gossamer.protocol.brokers.scot.overlay.topology import Position, Scot
+from gossamer.protocol.brokers.scot.memory.topology import (
+    BrokerLabel,
+    ClusterBitVector,
+    Factor,
+    Position,
+    Scot,
+)
 
 __all__ = [
     "ROUTINGS",

@@ -3,26 +3,275 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from typing import Any
+from typing import Any, Final, get_args
+
+from attrs import evolve
 
 from gossamer.protocol.brokers.core.broker import Broker
+from gossamer.protocol.brokers.core.clients import Labelled, read_filters, read_ids
 from gossamer.protocol.brokers.core.dump import name_in
-from gossamer.protocol.brokers.core.index import NewIndex, SharedIndex
+from gossamer.protocol.brokers.core.errors import UnknownNeighbourError
+from gossamer.protocol.brokers.core.messages import (
+    Attach,
+    FromClient,
+    Hop,
+    Id,
+    NeighbourDown,
+    NeighbourGone,
+    Restarted,
+    client,
+    neighbour,
+)
+from gossamer.protocol.brokers.core.plain import read_name
+from gossamer.protocol.brokers.core.routing import NewIndex, Routing, SharedIndex
 from gossamer.protocol.brokers.core.state import Session, first_number
-from gossamer.protocol.brokers.scot.family import ScotRouting
-from gossamer.protocol.brokers.scot.memory.catalogue import Catalogue, Numbers
+from gossamer.protocol.brokers.scot import broadcast
+from gossamer.protocol.brokers.scot import codec as dumping
+from gossamer.protocol.brokers.scot.codec import CODEC
 from gossamer.protocol.brokers.scot.memory.congestion import new_table
-from gossamer.protocol.brokers.scot.memory.counters import Counters
+from gossamer.protocol.brokers.scot.memory.errors import ShrunkOverlayError
+from gossamer.protocol.brokers.scot.memory.messages import (
+    BetweenBrokers,
+    Carrying,
+    InputQueue,
+    NeighbourAnnounced,
+    NeighbourUp,
+    Numbered,
+    OverlayGrown,
+    WaitedEnough,
+    WindowEnded,
+)
 from gossamer.protocol.brokers.scot.memory.no_take_over import NO_TAKE_OVER, NoTakeOver
 from gossamer.protocol.brokers.scot.memory.outbox import ScotOutbox
-from gossamer.protocol.brokers.scot.memory.settings import BID, ScotSettings
+from gossamer.protocol.brokers.scot.memory.settings import BID, Counters, ScotSettings
 from gossamer.protocol.brokers.scot.memory.state import State
-from gossamer.protocol.brokers.scot.memory.table import Entry, RoutingTable
+from gossamer.protocol.brokers.scot.memory.table import Catalogue, Entry, Numbers, RoutingTable
 from gossamer.protocol.brokers.scot.memory.take_over_memory import TakeOverMemory
-from gossamer.protocol.brokers.scot.overlay.labels import BrokerLabel
-from gossamer.protocol.brokers.scot.overlay.topology import Position
-from gossamer.protocol.brokers.scot.take_over.bystander import Bystander
-from gossamer.protocol.brokers.scot.take_over.take_over import TakeOver
+from gossamer.protocol.brokers.scot.memory.topology import MAX_CLUSTERS, BrokerLabel, Position
+from gossamer.protocol.brokers.scot.routing import ALGORITHMS, Algorithm
+from gossamer.protocol.brokers.scot.take_over import Bystander, TakeOver
+from gossamer.protocol.content.filters import Filter, exact_publication
+
+# Links come and go, and the overlay grows, as the host says.
+
+
+def on_link(
+    state: State, out: ScotOutbox, message: NeighbourUp | NeighbourDown | NeighbourGone
+) -> None:
+    """A link works, or does not; what that means for taking over.
+
+    Clients are handed back before it is told what stands: who has heard that has all its clients.
+
+    Raises `WrongNeighbourError` and `UnknownNeighbourError`, and leaves everything as it was.
+    """
+    before = state.take_over.backups(state)
+    match message:
+        case NeighbourUp():
+            _on_up(state, out, message)
+        case NeighbourDown(name) | NeighbourGone(name):
+            _check(state, name)
+            state.down.add(name)
+            state.unknown.discard(name)
+    works = isinstance(message, NeighbourUp)
+    state.take_over.link_changed(state, out, message.name, before, works=works)
+    if isinstance(message, NeighbourGone):
+        _forget(state, out, message.name)
+
+
+def grow(state: State, message: OverlayGrown) -> None:
+    """Make room for more neighbours, which introduce themselves when their links work.
+
+    The tables stay: what a new neighbour should know it is told then, and what it makes known comes
+    as from any other. Notifications go on meanwhile, as nobody has subscribed behind it yet.
+
+    Raises `ShrunkOverlayError`, and leaves everything as it was, if something would be gone.
+    """
+    position = state.position
+    if not position.clusters <= message.clusters <= MAX_CLUSTERS:
+        expected = f"a number from {position.clusters} to {MAX_CLUSTERS}"
+        raise ShrunkOverlayError("clusters", message.clusters, expected)
+    gone = position.primary - set(message.primary)
+    if gone or position.label.region in message.primary:
+        expected = f"{', '.join(sorted(position.primary)) or 'any'} and perhaps other regions"
+        raise ShrunkOverlayError("primary", list(message.primary), expected)
+    if state.knows_all:
+        state.returned = state.joined = False  # It has missed nothing of what the overlay was.
+    state.position = evolve(position, clusters=message.clusters, primary=frozenset(message.primary))
+
+
+def _on_up(state: State, out: ScotOutbox, message: NeighbourUp) -> None:
+    first = message.name not in state.labels
+    state.add_neighbour(message.name, message.label)
+    _note_settings(state, message)
+    state.links.forget_input(message.name)
+    state.take_over.link_came(state, out, message.name)
+    if first:
+        state.unknown.add(message.name)
+    if message.synchronise and state.settings.routing != BID:
+        broadcast.synchronise(state, out, message.name)
+    else:
+        ALGORITHMS[state.settings.routing].introduce(state, out, message.name)
+
+
+def _note_settings(state: State, message: NeighbourUp) -> None:
+    takes_over = state.settings.take_over
+    if isinstance(message, NeighbourAnnounced):
+        takes_over = message.takes_over
+    if takes_over:
+        state.not_taking_over.discard(message.name)
+    else:
+        state.not_taking_over.add(message.name)
+
+
+def _check(state: State, name: str) -> None:
+    if name not in state.labels:
+        raise UnknownNeighbourError(name)
+
+
+def _forget(state: State, out: ScotOutbox, name: str) -> None:
+    """Withdraw whatever came from a neighbour, and let another take its place."""
+    state.forget_neighbour(name)
+    state.bid_hops = {bid: hop for bid, hop in state.bid_hops.items() if hop != name}
+    routing = ALGORITHMS[state.settings.routing]
+    for entry in [one for one in state.table if one.hop == neighbour(name)]:
+        routing.unsubscribe(state, out, entry)
+
+
+# What makes a broker one of a structured cyclic overlay: its `Routing`.
+#
+# Which algorithm routes is in the settings (`routing.Algorithm`). Taking over has a say at the
+# points that `memory.no_take_over` names.
+
+
+# Messages that change nothing of how notifications are treated; what ends a window may.
+_CHANGING_NOTHING: Final = frozenset((*get_args(Carrying), WindowEnded, InputQueue))
+
+
+class ScotRouting(Routing[State, ScotOutbox]):
+    """Subscriptions are broadcast in two steps, notifications take their reverse paths."""
+
+    codec = CODEC
+
+    def begin(self, state: State, now: int, message: object) -> ScotOutbox:
+        """Count messages that may change how notifications are treated."""
+        if type(message) not in _CHANGING_NOTHING:
+            state.revision += 1
+        return ScotOutbox(state, now)
+
+    # Clients
+
+    def from_client(self, state: State, out: ScotOutbox, name: str, message: FromClient) -> None:
+        """As all brokers do, around which taking over has a say."""
+        state.take_over.from_client(state, out, name, message, super().from_client)
+
+    def new_session(self, state: State, out: ScotOutbox, name: str, message: Attach) -> Session:
+        """Raises `ElsewhereError` for a client whose own broker is there."""
+        del message
+        state.take_over.attach(state, out, name)
+        return Session(name)
+
+    def detached(self, state: State, out: ScotOutbox, session: Session) -> None:
+        """Nothing is kept for the client any more."""
+        state.take_over.detach(state, out, session.name)
+
+    def subscribe(
+        self, state: State, out: ScotOutbox, session: Session, label: str, wanted: Filter
+    ) -> None:
+        """Enter a subscription, broadcast it, and promise it to the client."""
+        algorithm = _algorithm(state)
+        id_ = out.give_id()
+        session.subscriptions[label] = id_
+        entry = Entry(id_, wanted, client(session.name), algorithm.host(state), label)
+        algorithm.subscribe(state, out, entry)
+        state.take_over.promise(state, out, session.name, label, id_, wanted)
+
+    def unsubscribe(self, state: State, out: ScotOutbox, session: Session, label: str) -> None:
+        """Forget a subscription, and broadcast that."""
+        entry = state.table[session.subscriptions.pop(label)]
+        _algorithm(state).unsubscribe(state, out, entry)
+        state.take_over.take_back(state, out, session.name, label)
+
+    def publish(
+        self, state: State, out: ScotOutbox, session: Session, values: Mapping[str, object]
+    ) -> None:
+        """Route a notification, whether or not it was advertised."""
+        exact = exact_publication(values)
+        hop = client(session.name)
+        _algorithm(state).publish(state, out, hop, out.give_id(), exact)
+
+    def acknowledge(
+        self, state: State, out: ScotOutbox, session: Session, ids: tuple[Id, ...]
+    ) -> None:
+        """Keep notifications of the client no longer."""
+        state.take_over.acknowledge(state, out, session.name, ids)
+
+    def filters_of(self, state: State, session: Session) -> tuple[Labelled, Labelled]:
+        """Subscriptions as the table has them."""
+        wanted = ((label, state.table[id_].filter) for label, id_ in session.subscriptions.items())
+        return tuple(wanted), tuple(session.advertisements.items())
+
+    def read_session(self, data: list[Any]) -> Session:
+        """Labels of identifiers, and of the filters announced."""
+        name, subscriptions, advertisements = data
+        held = read_ids(subscriptions), read_filters(advertisements)
+        return Session(read_name(name, "client"), *held)
+
+    # Neighbours
+
+    def is_neighbour(self, state: State, name: str) -> bool:
+        """Whether the place of the broker is known."""
+        return name in state.labels
+
+    def kind_of(self, message: BetweenBrokers) -> str:
+        """What is numbered counts as what it is."""
+        return type(message.message if isinstance(message, Numbered) else message).__name__
+
+    def on_message(
+        self, state: State, out: ScotOutbox, source: Hop, message: BetweenBrokers
+    ) -> None:
+        """Route it by the algorithm in use, around which taking over has a say."""
+        route = _algorithm(state).on_message
+        state.take_over.from_neighbour(state, out, source, message, route)
+
+    # The host
+
+    def on_host(self, state: State, out: ScotOutbox, message: Any) -> None:
+        """Take note of links, of a restart, of queues, and of who is not waited for."""
+        match message:
+            case NeighbourUp() | NeighbourDown() | NeighbourGone():
+                on_link(state, out, message)
+            case Restarted():
+                state.down = set(state.labels)
+                state.behind = set(state.labels)
+                state.heard.clear()
+                state.waited = state.joined = False
+            case OverlayGrown():
+                grow(state, message)
+            case WaitedEnough():
+                state.waited = True
+            case WindowEnded(queues, waiting):
+                before = state.goes_by_loads
+                state.links.update(queues)
+                state.revision += before or state.goes_by_loads
+                if waiting is not None and state.settings.input_queues:
+                    for name in sorted(state.labels.keys() - state.down):
+                        out.send(name, waiting)
+        state.take_over.after_host(state, out, message)
+
+    # As plain data
+
+    def dump(self, state: State) -> dict[str, Any]:
+        """Routing table, neighbours, and what was promised."""
+        return dumping.dump(state)
+
+    def load(self, state: State, data: Mapping[str, Any]) -> None:
+        """Take these up again."""
+        dumping.load(state, data)
+
+
+def _algorithm(state: State) -> Algorithm:
+    return ALGORITHMS[state.settings.routing]
+
 
 _ROUTING = ScotRouting()
 
@@ -57,7 +306,7 @@ class ScotBroker(Broker[State, ScotOutbox]):
             catalogue: of the subscriptions of all brokers in this process, which then share it;
                 `new_index` does not count. One of its own if None.
             mixed: whether others may take over clients while this one does not, for a while: then
-                it sees to what they promise (`take_over.bystander`). Not with routing "bid".
+                it sees to what they promise (`take_over.Bystander`). Not with routing "bid".
         """
         first = first_number(incarnation)
         state = State(

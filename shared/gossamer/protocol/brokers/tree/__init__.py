@@ -6,17 +6,18 @@ one door is `core.broker.Broker.handle`: a message in, effects out; no clock, so
 in this order:
 
 - `core`, beside this folder: what crosses the door, and all that is not routing
-- `memory.settings`: covering off, lazy, active, packed, selective, incremental, and their figures
-- `memory`: what is remembered
-- `routing`: routing, covering, and unsubscription by Algorithm 1 of both papers
-- `sessions`: links; `family`: the `Routing`; `broker`: what can be seen of a broker
-- `codec`, `dump`: messages and a broker as plain data, for links and logs
+- `settings`: covering off, lazy, active, packed, selective, incremental, and their figures
+- `messages`, `outbox`: what brokers say to each other
+- `state`, `tables`, `advertisements`: what is remembered
+- `routing`, `covering`, `pruning`: rules, unsubscription by Algorithm 1 of both papers among them
+- `sessions`: links; `broker`: the `Routing` of this family, and what can be seen of a broker
+- `codec`: messages and a broker as plain data, for links and logs
 
 A broker with two clients:
 
     >>> from gossamer.protocol.brokers.core import messages
     >>> from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
-    >>> from gossamer.protocol.brokers.core.identifiers import client
+    >>> from gossamer.protocol.brokers.core.messages import client
     >>> from gossamer.protocol.content.filters import parse
     >>> broker = TreeBroker("B1", TreeSettings(covering="incremental"))
     >>> offer = (("quotes", parse("present(symbol) and price > 0")),)
@@ -35,6 +36,6 @@ A broker with two clients:
 """
 
 from gossamer.protocol.brokers.tree.broker import TreeBroker
-from gossamer.protocol.brokers.tree.memory.settings import COVERINGS, TreeSettings
+from gossamer.protocol.brokers.tree.settings import COVERINGS, TreeSettings
 
 __all__ = ["COVERINGS", "TreeBroker", "TreeSettings"]

@@ -8,10 +8,10 @@ frames are numbered: what comes twice is dropped, and what is missing is noticed
 from __future__ import annotations
 
 from gossamer.protocol.brokers.core.errors import CycleError, UnknownNeighbourError
-from gossamer.protocol.brokers.core.identifiers import Hop
+from gossamer.protocol.brokers.core.messages import Hop
 from gossamer.protocol.brokers.tree.codec import check_content
-from gossamer.protocol.brokers.tree.memory.link import Link
-from gossamer.protocol.brokers.tree.memory.messages import (
+from gossamer.protocol.brokers.tree.covering import on_acknowledge
+from gossamer.protocol.brokers.tree.messages import (
     Acknowledge,
     Advertisement,
     BetweenBrokers,
@@ -25,19 +25,18 @@ from gossamer.protocol.brokers.tree.memory.messages import (
     Unadvertisement,
     Unsubscription,
 )
-from gossamer.protocol.brokers.tree.memory.outbox import TreeOutbox, count
-from gossamer.protocol.brokers.tree.memory.settings import Pruning
-from gossamer.protocol.brokers.tree.memory.state import State
-from gossamer.protocol.brokers.tree.routing.pacing import on_acknowledge
-from gossamer.protocol.brokers.tree.routing.publishing import on_publication
-from gossamer.protocol.brokers.tree.routing.removal import remove
-from gossamer.protocol.brokers.tree.routing.routing import (
+from gossamer.protocol.brokers.tree.outbox import TreeOutbox, count
+from gossamer.protocol.brokers.tree.pruning import remove
+from gossamer.protocol.brokers.tree.routing import (
     on_advertisement,
+    on_publication,
     on_settled,
     on_subscription,
     on_unadvertisement,
     on_unsubscription,
 )
+from gossamer.protocol.brokers.tree.settings import Pruning
+from gossamer.protocol.brokers.tree.state import Link, State
 
 ACKNOWLEDGE_TIMER = "acknowledge"
 

@@ -58,8 +58,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gossamer.protocol.content.filters import language, padres, padres_writing
-from gossamer.protocol.content.filters.filter import Filter, Publication, exact_publication
-from gossamer.protocol.content.filters.relations import (
+from gossamer.protocol.content.filters.filter import (
+    Filter,
+    Publication,
     Relation,
     advertisement_relation,
     advertises_more,
@@ -69,6 +70,7 @@ from gossamer.protocol.content.filters.relations import (
     covers,
     disjoint,
     equal,
+    exact_publication,
     intersects,
     meets,
     relation,

@@ -19,15 +19,13 @@ from typing import Final
 
 from attrs import define, evolve, field, frozen
 
-from gossamer.protocol.content import tokens
+from gossamer.protocol.content import grammar
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters import language, padres, padres_writing
 from gossamer.protocol.content.filters.filter import Filter
 from gossamer.protocol.content.filters.names import name_text
-from gossamer.protocol.content.grammar import Placed
-from gossamer.protocol.content.operators import Operator
+from gossamer.protocol.content.grammar import Operator, Placed, TokenKind, tokenize
 from gossamer.protocol.content.schema import Schema
-from gossamer.protocol.content.tokens import TokenKind, tokenize
 from gossamer.protocol.kernel.errors import ExpressionError
 
 MAX_ALTERNATIVES: Final = 64
@@ -39,7 +37,7 @@ MAX_PARTS: Final = 16
 MAX_DEPTH: Final = MAX_ALTERNATIVES + MAX_PARTS
 """Most braces within each other: what is written for PADRES has a pair for each part."""
 
-MAX_TEXT: Final = 64 * tokens.MAX_TEXT
+MAX_TEXT: Final = 64 * grammar.MAX_TEXT
 """Longest text in characters."""
 
 _IN_PADRES: Final = re.compile(r"[\s{]*\[")

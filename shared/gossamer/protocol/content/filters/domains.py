@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar, Final
 
-from gossamer.protocol.content.operators import Operator
+from gossamer.protocol.content.grammar import Operator
 from gossamer.protocol.content.values import (
     Kind,
     canonical,

@@ -27,10 +27,16 @@ from gossamer.protocol.content.filters.domains import Exact, exact_literal
 from gossamer.protocol.content.filters.filter import Filter, Publication, narrow
 from gossamer.protocol.content.filters.names import RESERVED, conjunction_text, name_text
 from gossamer.protocol.content.filters.predicates import NEGATED
-from gossamer.protocol.content.grammar import ConjunctionParser, Placed
-from gossamer.protocol.content.operators import Comparison, Operator
+from gossamer.protocol.content.grammar import (
+    Comparison,
+    ConjunctionParser,
+    Operator,
+    Placed,
+    Token,
+    TokenKind,
+    tokenize,
+)
 from gossamer.protocol.content.schema import Schema
-from gossamer.protocol.content.tokens import Token, TokenKind, tokenize
 from gossamer.protocol.kernel.errors import ExpressionError
 
 MAX_COMPARISONS: Final = 256

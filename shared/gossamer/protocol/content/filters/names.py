@@ -10,7 +10,7 @@ from attrs import evolve
 
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters.predicates import comparison_text
-from gossamer.protocol.content.operators import Comparison
+from gossamer.protocol.content.grammar import Comparison
 from gossamer.protocol.content.values import described, is_well_formed
 
 RESERVED: Final = frozenset(

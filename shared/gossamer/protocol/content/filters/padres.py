@@ -31,10 +31,16 @@ from gossamer.protocol.content.filters.domains import Exact
 from gossamer.protocol.content.filters.filter import Filter, Publication
 from gossamer.protocol.content.filters.language import filter_of
 from gossamer.protocol.content.filters.predicates import constraint_of
-from gossamer.protocol.content.grammar import Placed
-from gossamer.protocol.content.operators import Comparison, Operator
+from gossamer.protocol.content.grammar import (
+    Comparison,
+    Operator,
+    Placed,
+    Token,
+    TokenKind,
+    check_length,
+    tokenize,
+)
 from gossamer.protocol.content.schema import Schema
-from gossamer.protocol.content.tokens import Token, TokenKind, check_length, tokenize
 from gossamer.protocol.content.values import Kind
 from gossamer.protocol.kernel.errors import ExpressionError
 

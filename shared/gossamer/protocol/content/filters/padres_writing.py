@@ -28,8 +28,7 @@ from gossamer.protocol.content.filters.padres import (
     ON_STRINGS,
     PRESENT,
 )
-from gossamer.protocol.content.operators import Comparison
-from gossamer.protocol.content.tokens import MAX_TEXT
+from gossamer.protocol.content.grammar import MAX_TEXT, Comparison
 from gossamer.protocol.content.values import Kind
 
 _NAME: Final = re.compile(r"[A-Za-z_:/][A-Za-z0-9_:/-]*")

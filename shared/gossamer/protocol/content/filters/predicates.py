@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from gossamer.protocol.content.errors import ContradictionError, WrongValueError
-from gossamer.protocol.content.filters.constraint import PRESENT, Constraint, between
+from gossamer.protocol.content.filters.constraint import PRESENT, Constraint, Patterns, between
 from gossamer.protocol.content.filters.domains import (
     DOMAINS,
     Cut,
@@ -17,8 +17,7 @@ from gossamer.protocol.content.filters.domains import (
     exact_literal,
     exact_value,
 )
-from gossamer.protocol.content.filters.patterns import Patterns
-from gossamer.protocol.content.operators import Comparison, Operator
+from gossamer.protocol.content.grammar import Comparison, Operator
 from gossamer.protocol.content.values import Kind, described
 
 _ON_PATTERNS: Final[dict[Operator, Callable[[str], Patterns]]] = {

@@ -21,13 +21,12 @@ from typing import NamedTuple
 from attrs import frozen
 
 from gossamer.protocol.content.errors import ContentError
-from gossamer.protocol.content.filters import relations
+from gossamer.protocol.content.filters import filter as relations
 from gossamer.protocol.content.filters.filter import Filter
 from gossamer.protocol.content.matching import questions
 from gossamer.protocol.content.matching.dimensions import Box, Dimensions, rows_of
-from gossamer.protocol.content.matching.questions import Questions, Words
-from gossamer.protocol.content.matching.storage import Storage
-from gossamer.protocol.content.matching.table import (
+from gossamer.protocol.content.matching.questions import Question, Questions
+from gossamer.protocol.content.matching.search import (
     ENOUGH,
     HELD,
     LISTED,
@@ -35,6 +34,7 @@ from gossamer.protocol.content.matching.table import (
     NONE,
     ROOT,
 )
+from gossamer.protocol.content.matching.storage import Storage
 from gossamer.protocol.content.values import Kind
 
 _ENOUGH_COVERING = 4
@@ -243,7 +243,7 @@ class MatchingIndex:
         return self._checked(words, lambda held: relations.conforms(publication, held))
 
     def _checked(
-        self, words: Words | None, holds: Callable[[Filter], bool], marked: int = HELD
+        self, words: Question | None, holds: Callable[[Filter], bool], marked: int = HELD
     ) -> list[int]:
         if words is None:
             return []
@@ -254,7 +254,7 @@ class MatchingIndex:
         return certain + [one for one in doubtful if holds(self._filters[one])]
 
     def _reach(
-        self, words: Words, holds: Callable[[Filter], bool], marked: int, listed: int
+        self, words: Question, holds: Callable[[Filter], bool], marked: int, listed: int
     ) -> Reach:
         words[MARKED], words[LISTED] = marked, listed
         certain, doubtful = self._storage.search(words)

@@ -14,9 +14,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from gossamer.protocol.content.filters.domains import exact_kind, exact_value
-from gossamer.protocol.content.matching.dimensions import PRESENCE, Box, Dimensions
-from gossamer.protocol.content.matching.keys import LEAST, MOST
-from gossamer.protocol.content.matching.table import (
+from gossamer.protocol.content.matching.dimensions import LEAST, MOST, PRESENCE, Box, Dimensions
+from gossamer.protocol.content.matching.search import (
     DOUBT_STORED,
     ENCLOSING,
     HELD,
@@ -25,7 +24,7 @@ from gossamer.protocol.content.matching.table import (
 )
 from gossamer.protocol.content.values import Kind
 
-Words = list[int]
+Question = list[int]
 Asked = list[int]
 """Dimension, low, high, and whether it has to be stored, for one dimension after the other."""
 
@@ -46,7 +45,7 @@ class Questions:
     def __init__(self, dimensions: Dimensions) -> None:
         self._dimensions = dimensions
 
-    def matching(self, publication: Mapping[str, object]) -> Words:
+    def matching(self, publication: Mapping[str, object]) -> Question:
         """Subscriptions that a publication matches."""
         asked: Asked = []
         for name, value in publication.items():
@@ -55,7 +54,7 @@ class Questions:
                 self._ask_value(asked, numbers, value)
         return _question(asked, ENCLOSING, all_stored=1)
 
-    def allowing(self, publication: Mapping[str, object]) -> Words | None:
+    def allowing(self, publication: Mapping[str, object]) -> Question | None:
         """Advertisements that allow a publication."""
         asked: Asked = []
         for name, value in publication.items():
@@ -79,12 +78,12 @@ class Questions:
         return number is not None or present is not None
 
 
-def covering(wanted: Box) -> Words:
+def covering(wanted: Box) -> Question:
     """Filters that cover a filter."""
     return _question(_ask_kind_or_presence(wanted, by_presence=False), ENCLOSING, all_stored=1)
 
 
-def covered(wanted: Box) -> Words | None:
+def covered(wanted: Box) -> Question | None:
     """Filters that a filter covers."""
     asked: Asked = []
     for numbers, kind, low, high in wanted.sides:
@@ -99,7 +98,7 @@ def covered(wanted: Box) -> Words | None:
     return words
 
 
-def intersecting(wanted: Box) -> Words:
+def intersecting(wanted: Box) -> Question:
     """Subscriptions that some publication matches together with a filter."""
     asked: Asked = []
     for numbers, kind, low, high in wanted.sides:
@@ -112,13 +111,13 @@ def intersecting(wanted: Box) -> Words:
     return _question(asked, OVERLAPPING, doubt_all=not wanted.exact)
 
 
-def met_by_advertisement(advertisement: Box) -> Words:
+def met_by_advertisement(advertisement: Box) -> Question:
     """Subscriptions that some publication of an advertisement matches."""
     asked = _ask_kind_or_presence(advertisement, by_presence=True)
     return _question(asked, OVERLAPPING, all_stored=1, doubt_all=not advertisement.exact)
 
 
-def met_by_subscription(subscription: Box) -> Words:
+def met_by_subscription(subscription: Box) -> Question:
     """Advertisements of which some publication matches a subscription."""
     asked = _ask_kind_or_presence(subscription, by_presence=True)
     every = len(subscription.sides)
@@ -131,7 +130,7 @@ def _question(
     all_stored: int = 0,
     stored_wanted: int = 0,
     doubt_all: bool = False,
-) -> Words:
+) -> Question:
     header = [relation, all_stored, stored_wanted, 1, doubt_all, HELD, HELD, ALL, len(asked) // 4]
     return header + asked
 

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.protocol.content.matching.dimensions import Rows
-from gossamer.protocol.content.matching.keys import LEAST, MOST
-from gossamer.protocol.content.matching.search import FOUND_BITS, search
-from gossamer.protocol.content.matching.table import (
+from gossamer.protocol.content.matching.dimensions import LEAST, MOST, Rows
+from gossamer.protocol.content.matching.search import (
     CHILD,
     DOUBTFUL,
+    FOUND_BITS,
     FREE_NODES,
     HELD,
     HIGH,
@@ -36,6 +35,7 @@ from gossamer.protocol.content.matching.table import (
     Words,
     grown,
     make_table,
+    search,
 )
 from gossamer.protocol.content.matching.tree import insert, remove, set_marks
 from gossamer.protocol.kernel.rules import Rule

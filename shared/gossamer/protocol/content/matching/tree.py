@@ -9,7 +9,7 @@ spread over them.
 
 from __future__ import annotations
 
-from gossamer.protocol.content.matching.table import (
+from gossamer.protocol.content.matching.search import (
     ABOVE,
     ACROSS,
     BELOW,

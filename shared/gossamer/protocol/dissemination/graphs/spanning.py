@@ -8,9 +8,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.protocol.dissemination.graphs.graph import NONE, Graph, Reals, Words, Workspace
+from gossamer.protocol.dissemination.graphs.graph import (
+    NONE,
+    Graph,
+    Reals,
+    Words,
+    Workspace,
+    sort_links,
+    unite,
+)
 from gossamer.protocol.dissemination.graphs.paths import find_paths
-from gossamer.protocol.dissemination.graphs.sets import sort_links, unite
 from gossamer.protocol.kernel.errors import InvariantError
 from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.kernel.struct import Struct

@@ -8,12 +8,149 @@
 
 from __future__ import annotations
 
-from gossamer.protocol.dissemination.graphs.graph import NONE, Graph, Workspace
-from gossamer.protocol.dissemination.graphs.paths import add_path, find_paths
-from gossamer.protocol.dissemination.graphs.sets import head_of, shorter, sort_links, unite
+import math
+from typing import Final
+
+import numpy as np
+
+from gossamer.protocol.dissemination.graphs.graph import (
+    NONE,
+    Graph,
+    Reals,
+    Words,
+    Workspace,
+    head_of,
+    shorter,
+    sort_links,
+    unite,
+)
+from gossamer.protocol.dissemination.graphs.paths import (
+    add_path,
+    find_paths,
+    pop_nearest,
+    raise_in_heap,
+    reach,
+)
 from gossamer.protocol.dissemination.graphs.spanning import new_mark
-from gossamer.protocol.dissemination.graphs.three import THREE, write_tree_of_three
+from gossamer.protocol.kernel.errors import CapacityError
 from gossamer.protocol.kernel.rules import rule
+
+# The optimum Steiner tree of few brokers, by the dynamic programme of Dreyfus and Wagner (1971).
+#
+# In the form of Erickson, Monma and Veinott (1987): the best tree of every set of brokers, ending
+# at every broker of the graph. Time grows with 3^k, memory with 2^k.
+
+
+MOST_TERMINALS: Final = 14
+
+
+@rule
+def spread(graph: Graph, work: Workspace, best: Reals, chosen: int) -> None:
+    """Lengthen the trees of set ``chosen`` by shortest paths, so that they end anywhere."""
+    nodes = graph.first.shape[0] - 1
+    size = 0
+    for v in range(nodes):
+        work.place[v] = NONE
+        work.origin[v] = NONE
+        work.before[v] = NONE
+    for v in range(nodes):
+        if best[chosen, v] < math.inf:
+            work.distance[v] = best[chosen, v]
+            raise_in_heap(work, v, size)
+            size += 1
+    while size > 0:
+        node = pop_nearest(work, size)
+        size -= 1
+        best[chosen, node] = work.distance[node]
+        for i in range(graph.first[node], graph.first[node + 1]):
+            link = graph.link[i]
+            size = reach(work, node, graph.to[i], link, graph.costs[link], size)
+
+
+@rule
+def least_cost(graph: Graph, work: Workspace, terminals: Words, best: Reals) -> float:
+    """Cost of the best tree that joins the terminals, of which there are two or more.
+
+    Args:
+        best: float64[2^(k - 1), n], written: the cost of the best tree of each set of the
+            terminals before the last that ends at each broker.
+    """
+    others = terminals.shape[0] - 1
+    nodes = graph.first.shape[0] - 1
+    for chosen in range(1, 1 << others):
+        for v in range(nodes):
+            best[chosen, v] = math.inf
+        if chosen & (chosen - 1) == 0:
+            place = 0
+            while chosen >> place > 1:
+                place += 1
+            best[chosen, terminals[place]] = 0.0
+        part = (chosen - 1) & chosen
+        while 2 * part > chosen:
+            for v in range(nodes):
+                together = best[part, v] + best[chosen ^ part, v]
+                if together < best[chosen, v]:
+                    best[chosen, v] = together
+            part = (part - 1) & chosen
+        spread(graph, work, best, chosen)
+    return float(best[(1 << others) - 1, terminals[others]])
+
+
+def least_steiner_cost(graph: Graph, work: Workspace, terminals: Words) -> float:
+    """What the optimum Steiner tree of these brokers, all different, costs.
+
+    Raises:
+        CapacityError: more than MOST_TERMINALS brokers.
+    """
+    if len(terminals) > MOST_TERMINALS:
+        raise CapacityError("the table of optimum Steiner trees", MOST_TERMINALS)
+    if len(terminals) < 2:
+        return 0.0
+    best = np.zeros((1 << (len(terminals) - 1), graph.nodes))
+    return float(least_cost(graph, work, terminals, best))
+
+
+# The least tree that joins three brokers, which is a star of shortest paths.
+#
+# Wherever its centre is, the paths from there to the three cost no less than shortest ones; so the
+# broker that is nearest to all three together is the centre of an optimum.
+
+
+THREE = 3
+
+
+@rule
+def write_tree_of_three(graph: Graph, work: Workspace) -> int:
+    """Join ``work.terminals[:3]``; writes links to ``work.tree`` and returns how many.
+
+    An optimum, in the time of four searches for shortest paths.
+    """
+    nodes = graph.first.shape[0] - 1
+    for v in range(nodes):
+        work.sums[v] = 0.0
+    for i in range(THREE):
+        find_paths_from(graph, work, work.terminals[i])
+        for v in range(nodes):
+            work.sums[v] += work.distance[v]
+    centre = 0
+    for v in range(1, nodes):
+        if work.sums[v] < work.sums[centre]:
+            centre = v
+    find_paths_from(graph, work, centre)
+    mark = new_mark(work)
+    links = 0
+    for i in range(THREE):
+        links = add_path(work, work.terminals[i], mark, links)
+    return int(links)
+
+
+@rule
+def find_paths_from(graph: Graph, work: Workspace, source: int) -> None:
+    """Find the shortest paths from one broker."""
+    first = work.terminals[0]
+    work.terminals[0] = source
+    find_paths(graph, work, work.terminals, 1)
+    work.terminals[0] = first
 
 
 @rule

@@ -14,7 +14,7 @@ that long: one of them is at least as near to a value as that place was, so that
 comes nearer.
 
 A peer that has dropped all subscriptions leaves the ring in the same way, where there are
-`clients`, and one that has got its first comes onto it.
+clients (`placement`), and one that has got its first comes onto it.
 
 Two peers that share a place draw its low bits anew, which say nothing of values.
 """
@@ -25,13 +25,16 @@ from typing import Any
 
 from gossamer.protocol.kernel.records import BODY, FROM, LENGTH, Outbox, close_record, open_record
 from gossamer.protocol.kernel.rows.row_search import copy_words
-from gossamer.protocol.kernel.rules import inline_rule, rule
+from gossamer.protocol.kernel.rules import rule
+from gossamer.protocol.peer.places.moved_neighbours import (
+    finger_end,
+    first_left_slot,
+    send_moved,
+    tell_neighbours,
+)
 from gossamer.protocol.peer.places.placement import NOWHERE, take_place
 from gossamer.protocol.peer.record_table.records import (
     FIND_SEAT,
-    LEFT_LINKS,
-    LEFT_PLACE,
-    MOVED,
     SEAT_DESCRIPTOR,
     SEAT_FOUND,
     SEAT_LINKS,
@@ -39,28 +42,26 @@ from gossamer.protocol.peer.record_table.records import (
     SEAT_PROGRESS,
     SEAT_TARGET,
 )
-from gossamer.protocol.peer.rendezvous.handover import hand_over
+from gossamer.protocol.peer.rendezvous.delivery import hand_over
 from gossamer.protocol.peer.rendezvous.installation import mend_view
-from gossamer.protocol.peer.routing.lookup import handle_of_slot, has_moved, next_hop
-from gossamer.protocol.peer.routing.progress import (
+from gossamer.protocol.peer.routing.lookup import (
     ANSWERS,
     RESTS,
+    handle_of_slot,
+    has_moved,
     is_stray,
+    next_hop,
     next_hop_on,
     progress_on,
 )
 from gossamer.protocol.peer.sampling.sampler import draw
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER, OFF_THE_RING
-from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
-from gossamer.protocol.peer.space.routing_key import SPREAD_BITS
+from gossamer.protocol.peer.space.ring import clockwise
+from gossamer.protocol.peer.space.scales import SPREAD_BITS
 from gossamer.protocol.peer.state.links import (
     descriptor_words,
     handle_in,
     is_off_ring,
-    is_refused,
-    put_link,
-    refresh_link,
-    remember_departure,
     settle_ring,
     slot_of,
     write_link,
@@ -82,18 +83,6 @@ from gossamer.protocol.peer.topology.tman import select_anew
 
 NOBODY = -1
 _LOW_BITS = (1 << SPREAD_BITS) - 1
-
-
-@inline_rule
-def first_left_slot(s: State) -> Any:
-    """The link slot for who came before a peer at the place it left; who came after follows."""
-    return s.links.shape[1] - 2
-
-
-@inline_rule
-def finger_end(s: State) -> Any:
-    """The first link slot behind the fingers'."""
-    return s.params.chosen_links + 2 * s.params.finger_levels
 
 
 # Looking for a seat
@@ -392,81 +381,3 @@ def take_fingers(s: State, p: int, words: Any, at: int, count: int) -> None:
                 told = at + i * size + 1
                 if slot_of(s, p, handle_in(words[told])) < 0:
                     set_finger(s, p, slot // levels, level, words, told)
-
-
-# Telling others
-
-
-@rule
-def tell_neighbours(s: State, p: int, left: int, out: Outbox) -> None:
-    """Tell every neighbour of the new place, and whom ``p`` stood among where it has left."""
-    ring = 2 * s.params.ring_links
-    for k in range(first_left_slot(s)):
-        if s.links[p, k] >= 0:
-            send_moved(s, p, handle_of_slot(s, p, k), left, ring, out)
-
-
-@rule
-def send_moved(s: State, p: int, to: int, left: int, told: int, out: Outbox) -> None:
-    """Tell a peer the own place, and of the neighbours in the first ``told`` slots.
-
-    Successors come first.
-    """
-    size = descriptor_words(s)
-    most = LEFT_LINKS + 1 + (told + 1) * size
-    at = open_record(out, MOVED, to, s.sampler.handle[p], most)
-    if at < 0:
-        return
-    first = at + BODY + LEFT_LINKS + 1
-    out.words[at + BODY + LEFT_PLACE] = left & RING_MASK
-    write_own_descriptor(s, p, out.words, first)
-    count = 1
-    for k in range(told):
-        if s.links[p, k] >= 0 and handle_of_slot(s, p, k) != to:
-            write_link(s, p, k, out.words, first + count * size)
-            count += 1
-    out.words[at + BODY + LEFT_LINKS] = count
-    close_record(out, at, LEFT_LINKS + 1 + count * size)
-
-
-@rule
-def on_moved(s: State, p: int, _now: int, words: Any, at: int, _out: Outbox) -> None:
-    """A neighbour stands elsewhere now: those beside its old place are nearer than it is."""
-    size = descriptor_words(s)
-    first = at + BODY + LEFT_LINKS + 1
-    count = 0
-    if words[at + LENGTH] > first - at:
-        count = words[first - 1]
-    is_whole = words[at + LENGTH] == first - at + count * size
-    if not is_whole or not 1 <= count <= s.params.chosen_links + 1:
-        s.counters[p, MALFORMED] += 1
-        return
-    mover = handle_in(words[first])
-    if mover != words[at + FROM] or mover == s.sampler.handle[p]:
-        s.counters[p, MALFORMED] += 1
-        return
-    left = words[at + BODY + LEFT_PLACE]
-    if left != words[first + 1 + IDENTIFIER]:
-        remember_departure(s, p, mover, left)
-    k = slot_of(s, p, mover)
-    if 0 <= k < finger_end(s) and s.link_profile[p, k, IDENTIFIER] == left:
-        s.links[p, k] = -1
-        settle_ring(s, p)
-    refresh_link(s, p, words, first)
-    for i in range(1, count):
-        told = first + i * size
-        if not is_refused(s, p, words[told], words[told + 1 + IDENTIFIER]):
-            refresh_link(s, p, words, told)
-    if k >= s.params.chosen_links and s.links[p, k] < 0 and count > 1:
-        put_in_its_place(s, p, k, words, first + size)
-
-
-@rule
-def put_in_its_place(s: State, p: int, k: int, words: Any, at: int) -> None:
-    """Let the peer that stood next to a finger which has moved be the finger in its place."""
-    handle = handle_in(words[at])
-    if words[at] < 0 or slot_of(s, p, handle) >= 0 or handle == s.sampler.handle[p]:
-        return
-    if not is_refused(s, p, words[at], words[at + 1 + IDENTIFIER]):
-        put_link(s, p, k, words, at)
-        settle_ring(s, p)

@@ -14,8 +14,15 @@ from typing import Final, NamedTuple, NoReturn, Protocol
 import attrs
 
 from gossamer.protocol.kernel.errors import MalformedRecordError
-from gossamer.protocol.peer.settings.descriptor_words import HANDLE_BITS, HANDLE_MASK
-from gossamer.protocol.peer.settings.profile import MAX_LOAD, NOTHING, RANGES, high_end, low_end
+from gossamer.protocol.peer.settings.profile import (
+    HANDLE_BITS,
+    HANDLE_MASK,
+    MAX_LOAD,
+    NOTHING,
+    RANGES,
+    high_end,
+    low_end,
+)
 from gossamer.protocol.peer.space.ring import RING_MASK
 
 HANDLES: Final = range(HANDLE_MASK + 1)

@@ -50,10 +50,10 @@ from gossamer.protocol.peer.rendezvous.event_log import (
     whole_rounds,
 )
 from gossamer.protocol.peer.rendezvous.installation import mend_view
-from gossamer.protocol.peer.routing.lookup import handle_of_slot
-from gossamer.protocol.peer.routing.progress import (
+from gossamer.protocol.peer.routing.lookup import (
     ANSWERS,
     RESTS,
+    handle_of_slot,
     is_stray,
     next_hop_on,
     progress_on,

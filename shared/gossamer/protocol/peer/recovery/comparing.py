@@ -52,8 +52,8 @@ from gossamer.protocol.peer.record_table.records import (
 from gossamer.protocol.peer.recovery.occasions import SOON
 from gossamer.protocol.peer.recovery.own_copies import deliver_own
 from gossamer.protocol.peer.recovery.strays import find_strays, value_held
-from gossamer.protocol.peer.rendezvous.box_aggregation import take_own_box
 from gossamer.protocol.peer.rendezvous.event_log import whole_classes, whole_rounds
+from gossamer.protocol.peer.rendezvous.installation_boxes import take_own_box
 from gossamer.protocol.peer.rendezvous.publication import NOBODY
 from gossamer.protocol.peer.routing.lookup import (
     handle_of_slot,

@@ -19,9 +19,9 @@ from gossamer.protocol.peer.record_table.records import (
     GREEDY,
 )
 from gossamer.protocol.peer.rendezvous.delivery import send_event
-from gossamer.protocol.peer.rendezvous.hop_acknowledgements import NO_OTHER_WAY, await_next_hop
+from gossamer.protocol.peer.rendezvous.event_routing import NO_OTHER_WAY, await_next_hop
+from gossamer.protocol.peer.rendezvous.installation_boxes import install_anew
 from gossamer.protocol.peer.rendezvous.publication import NOBODY
-from gossamer.protocol.peer.rendezvous.refreshing import install_anew
 from gossamer.protocol.peer.rendezvous.replay import HANDED_ON, TAKEN_AS_OURS, count_recent
 from gossamer.protocol.peer.routing.lookup import handle_of_slot, next_hop, rendezvous_value
 from gossamer.protocol.peer.routing.table import remove_source

@@ -5,7 +5,8 @@ others installed here, whose next hop that neighbour is. The message replaces wh
 held for us, so that what is no longer asked for vanishes by itself (de-aggregation). It is a
 heartbeat too, which ring neighbours, and others that were not heard of for a while, answer with
 their profile; a neighbour that has nothing to hold for us gets an empty one only then. Where rounds
-are left out in which nothing changed (`refreshing`), who was not heard of is asked all the same.
+are left out in which nothing changed (`installation_boxes`), who was not heard of is asked all the
+same.
 
 A box that was not covered before is news: it is forwarded at once (the paper's lookups are
 recursive), but only if no other entry covers it, since then the path onward exists. State and
@@ -32,29 +33,24 @@ from gossamer.protocol.kernel.records import (
     close_record,
     open_record,
 )
-from gossamer.protocol.kernel.rows.row_compare import write_rows
-from gossamer.protocol.kernel.rows.row_search import copy_row
+from gossamer.protocol.kernel.rows.row_search import copy_row, write_rows
 from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.peer.record_table.records import ACKNOWLEDGE, INSTALL, INSTALL_NEWS
-from gossamer.protocol.peer.rendezvous.box_aggregation import (
-    begin_lists,
-    forwarding_limit,
-    limit_of_own,
-    spread,
-    take_own_box,
-)
-from gossamer.protocol.peer.rendezvous.received_boxes import (
-    NEW,
-    boxes_are_well_formed,
-    classify_boxes,
-    head_words,
-)
-from gossamer.protocol.peer.rendezvous.refreshing import (
+from gossamer.protocol.peer.rendezvous.installation_boxes import (
     CHANGES,
     EVERYTHING,
+    NEW,
+    begin_lists,
+    boxes_are_well_formed,
+    classify_boxes,
     digest_boxes,
+    forwarding_limit,
+    head_words,
     is_installed,
+    limit_of_own,
     note_installed,
+    spread,
+    take_own_box,
     what_to_install,
 )
 from gossamer.protocol.peer.rendezvous.replay import offer_events

@@ -55,7 +55,7 @@ from gossamer.protocol.peer.sampling.descriptors import (
 )
 from gossamer.protocol.peer.sampling.interface import Sampler
 from gossamer.protocol.peer.settings.config import MAX_VIEW_SIZE
-from gossamer.protocol.peer.settings.descriptor_words import MAX_AGE
+from gossamer.protocol.peer.settings.profile import MAX_AGE
 
 # A draw is used up as a fraction of this many bits, a few picks a draw.
 _FRACTION_BITS = 54

@@ -25,7 +25,7 @@ from gossamer.protocol.kernel.records import (
 from gossamer.protocol.kernel.rows.row_search import index
 from gossamer.protocol.kernel.rules import inline_rule, rule, rule_with_interpreted_form
 from gossamer.protocol.kernel.struct import CACHE_LINE_WORDS, Struct, as_array
-from gossamer.protocol.peer.settings.descriptor_words import HANDLE_BITS, HANDLE_MASK
+from gossamer.protocol.peer.settings.profile import HANDLE_BITS, HANDLE_MASK
 
 EMPTY = -1
 

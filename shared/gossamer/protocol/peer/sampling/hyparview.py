@@ -25,7 +25,7 @@ Departs from the paper:
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from gossamer.protocol.kernel.draws import below
 from gossamer.protocol.kernel.records import (
@@ -57,15 +57,17 @@ from gossamer.protocol.peer.sampling.descriptors import (
     write_own,
     write_slots,
 )
-from gossamer.protocol.peer.sampling.hyparview_records import (
+from gossamer.protocol.peer.sampling.hyparview_views import (
     ACCEPTED,
     ARWL,
     DISCONNECT,
     FORWARD_JOIN,
     HIGH,
     JOIN_THROUGH,
+    JOINING,
     KEEP_ALIVE,
     LOW,
+    MOST_MARKED,
     NEIGHBOUR,
     NEIGHBOUR_REPLY,
     PRWL,
@@ -73,11 +75,10 @@ from gossamer.protocol.peer.sampling.hyparview_records import (
     REFUSED,
     SHUFFLE,
     SHUFFLE_REPLY,
-)
-from gossamer.protocol.peer.sampling.hyparview_views import (
     active_slots,
     count_active,
     is_active,
+    is_from_itself,
     keep_passive,
     make_passive,
     random_neighbour,
@@ -87,18 +88,13 @@ from gossamer.protocol.peer.sampling.hyparview_views import (
     yielding_slot,
 )
 from gossamer.protocol.peer.sampling.interface import Sampler
-from gossamer.protocol.peer.settings.descriptor_words import MAX_AGE
+from gossamer.protocol.peer.settings.profile import MAX_AGE
 
 # Of the 8 descriptors of a shuffle 1 is the sender's, 3 active and 4 passive ones (Sec. 5.1). Other
 # numbers are divided alike.
 _ACTIVE_SENT, _SENT = 3, 7
 # Neighbours without a word for so many rounds have failed: a guess, where messages get lost.
 SILENT = 10
-# From this age on an active member is a contact that has not answered yet: 16 rounds, a guess.
-JOINING = MAX_AGE - 16
-# With so many passive members that were sent away or asked in this round a peer asks no others
-# until its next one: a guess.
-MOST_MARKED = 8
 
 
 @rule
@@ -221,14 +217,6 @@ def begin_shuffle(v: SamplerState, p: int, out: Outbox) -> None:
     out.words[at + BODY] = ARWL - 1
     out.words[at + BODY + 1] = count
     close_record(out, at, 2 + count * stride)
-
-
-@inline_rule
-def is_from_itself(v: SamplerState, words: Words, at: int, before: int) -> Any:
-    """Whether a record is ``before`` words and the descriptor of its sender."""
-    if words[at + LENGTH] != BODY + before + 1 + v.profile.shape[1]:
-        return False
-    return handle_of(words[at + BODY + before]) == words[at + FROM]
 
 
 @rule

@@ -6,9 +6,13 @@ peer's last round bear FIRST_MARK, and make room for others first.
 
 from __future__ import annotations
 
+from typing import Any, Final
+
 from gossamer.protocol.kernel.draws import below
-from gossamer.protocol.kernel.records import Words
-from gossamer.protocol.kernel.rules import rule
+from gossamer.protocol.kernel.records import BODY, FROM, LENGTH, Words
+from gossamer.protocol.kernel.rules import inline_rule, rule
+from gossamer.protocol.peer.record_table.fields import Descriptor, Limit, List, Word
+from gossamer.protocol.peer.record_table.table import Sort, Table
 from gossamer.protocol.peer.sampling.descriptors import (
     ACTIVE,
     EMPTY,
@@ -26,10 +30,15 @@ from gossamer.protocol.peer.sampling.descriptors import (
     view_length,
     write_slots,
 )
-from gossamer.protocol.peer.settings.descriptor_words import MAX_AGE
+from gossamer.protocol.peer.settings.profile import MAX_AGE
 
 # Of a view of 35 are 5 active (Sec. 5.1). Other sizes are divided alike.
 _SLOTS_AN_ACTIVE = 7
+# From this age on an active member is a contact that has not answered yet: 16 rounds, a guess.
+JOINING = MAX_AGE - 16
+# With so many passive members that were sent away or asked in this round a peer asks no others
+# until its next one: a guess.
+MOST_MARKED = 8
 
 
 def active_slots(view_size: int) -> int:
@@ -149,3 +158,61 @@ def write_passive(v: SamplerState, p: int, most: int, words: Words, at: int) -> 
         write_slots(v, p, slot, slot + 1, words, at + k * (1 + v.profile.shape[1]))
         v.views[p, slot] |= FIRST_MARK
     return int(count)
+
+
+# The messages of HyParView.
+
+
+# Steps of the walk that a newcomer's descriptor takes until it is a neighbour, and how many are
+# left where it becomes a passive member (Sec. 5.1). That shuffles walk as far is a guess.
+ARWL, PRWL = 6, 3
+LOW, HIGH = 0, 1
+REFUSED, ACCEPTED = 0, 1
+
+_sender = Descriptor("the sender's descriptor", 0, of_sender=True)
+_member = Descriptor("a view's descriptor", MAX_AGE)
+_newcomer = Descriptor("the newcomer's descriptor", 0)
+_origin = Descriptor("the first sender's descriptor", 0)
+_shuffled = Limit("shuffle_length")
+
+RECORDS: Final = Table()
+
+
+def _message(number: int, name: str, meaning: str, *fields: Any) -> int:
+    return RECORDS.declare(Sort.MESSAGE, number, name, meaning, fields)
+
+
+JOIN_THROUGH: Final = _message(34, "JOIN_THROUGH", "A newcomer to its contact.", _sender)
+FORWARD_JOIN: Final = _message(
+    35, "FORWARD_JOIN", "A newcomer on a walk.", Word("steps", 0, ARWL, "that are left"), _newcomer
+)
+NEIGHBOUR: Final = _message(
+    36,
+    "NEIGHBOUR",
+    "Asks to be a neighbour.",
+    Word("priority", LOW, HIGH, "1 if it is not to be refused"),
+    _sender,
+)
+NEIGHBOUR_REPLY: Final = _message(
+    37, "NEIGHBOUR_REPLY", "Whether it is one.", Word("accepted", REFUSED, ACCEPTED), _sender
+)
+DISCONNECT: Final = _message(38, "DISCONNECT", "The sender is a neighbour no longer.")
+SHUFFLE: Final = _message(
+    39,
+    "SHUFFLE",
+    "Members of both views, on a walk.",
+    Word("steps", 0, ARWL, "that are left"),
+    List("descriptors", (_member,), _shuffled, first=(_origin,)),
+)
+SHUFFLE_REPLY: Final = _message(
+    40, "SHUFFLE_REPLY", "Passive members for them.", List("descriptors", (_member,), _shuffled)
+)
+KEEP_ALIVE: Final = _message(41, "KEEP_ALIVE", "The sender is a neighbour.", _sender)
+
+
+@inline_rule
+def is_from_itself(v: SamplerState, words: Words, at: int, before: int) -> Any:
+    """Whether a record is ``before`` words and the descriptor of its sender."""
+    if words[at + LENGTH] != BODY + before + 1 + v.profile.shape[1]:
+        return False
+    return handle_of(words[at + BODY + before]) == words[at + FROM]

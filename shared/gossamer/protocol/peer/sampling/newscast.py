@@ -47,7 +47,7 @@ from gossamer.protocol.peer.sampling.descriptors import (
     write_slots,
 )
 from gossamer.protocol.peer.sampling.interface import Sampler
-from gossamer.protocol.peer.settings.descriptor_words import MAX_AGE
+from gossamer.protocol.peer.settings.profile import MAX_AGE
 
 
 @inline_rule

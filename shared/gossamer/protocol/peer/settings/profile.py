@@ -21,7 +21,7 @@ say how alike two peers are; subscriptions themselves travel whole.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from gossamer.protocol.kernel.rules import inline_rule
 
@@ -63,3 +63,38 @@ def high_end(word: int) -> int:
 def coarse_range(low: Any, high: Any) -> Any:
     """The range word that covers the values from ``low`` to ``high``."""
     return range_word(low >> HALF_BITS, high >> HALF_BITS)
+
+
+# Descriptors as words: the handle in the low bits, the age or timestamp above it.
+
+
+HANDLE_BITS = 32
+HANDLE_MASK = (1 << HANDLE_BITS) - 1
+# Of a descriptor in rounds; with some samplers a timestamp has its place.
+MAX_AGE = (1 << 29) - 1
+
+
+# What the links of a peer are, by their slots.
+
+
+LINK_KINDS: Final = ("ring", "small-world", "friend", "finger", "host", "guest")
+_RING, _SMALL_WORLD, _FRIEND, _FINGER, _HOST, _GUEST = range(len(LINK_KINDS))
+
+
+def link_kinds(settings: Any) -> list[int]:
+    """What the link in every slot is, as an index into `LINK_KINDS`.
+
+    Long links lead to those beside a place that was left behind, too: these count as fingers.
+
+    Args:
+        settings: `config.Settings`, or the parameters that a state has of them.
+    """
+    return [
+        *[_RING] * (2 * settings.ring_links),
+        *[_SMALL_WORLD] * settings.small_world_links,
+        *[_FRIEND] * settings.friend_links,
+        *[_FINGER] * (2 * settings.finger_levels),
+        *[_HOST] * settings.guest_links,
+        *[_GUEST] * (2 * settings.guest_links),
+        *[_FINGER] * (2 * (settings.move_rounds > 0)),
+    ]

@@ -18,7 +18,9 @@ import numpy.typing as npt
 from attrs import frozen
 
 from gossamer.protocol.content.attributes import Attribute, EnumerationAttribute, IntegerAttribute
-from gossamer.protocol.content.expressions.expression import (
+from gossamer.protocol.content.filters.constraint import Constraint
+from gossamer.protocol.content.filters.domains import Cut, Exact
+from gossamer.protocol.content.filters.expressions import (
     Demand,
     Every,
     Expression,
@@ -27,8 +29,6 @@ from gossamer.protocol.content.expressions.expression import (
     pieces,
     whole_numbers,
 )
-from gossamer.protocol.content.filters.constraint import Constraint
-from gossamer.protocol.content.filters.domains import Cut, Exact
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.values import Kind
 from gossamer.protocol.peer.space.encoding import LAST_PLACE, EncodedBox, place_of

@@ -18,7 +18,10 @@ scalars and arrays alike.
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Final
 
 import numpy as np
@@ -28,10 +31,190 @@ from numpy.typing import NDArray
 from gossamer.protocol.content.attributes import Attribute, FloatAttribute, IntegerAttribute
 from gossamer.protocol.content.errors import WrongValueError
 from gossamer.protocol.content.schema import Schema
+from gossamer.protocol.content.values import Number
 from gossamer.protocol.kernel.errors import ConfigError
-from gossamer.protocol.peer.space.line import RING_BITS, RING_SIZE, Line
 from gossamer.protocol.peer.space.scales import Scale, scale_of
-from gossamer.protocol.peer.space.warp import RingWarp
+
+# A stretch of the number line mapped evenly to the ring, in exact integer arithmetic.
+
+
+Int64s = NDArray[np.int64]
+Float64s = NDArray[np.float64]
+
+RING_BITS: Final = 62
+RING_SIZE: Final = 1 << RING_BITS
+_DIGIT_BITS: Final = RING_BITS // 2
+_DIGIT: Final = 1 << _DIGIT_BITS
+
+
+@frozen
+class Line:
+    """The coordinates from `origin` to `origin + width`, both in `units` to the coordinate 1.
+
+    Coordinate c has the place floor((c - origin) / width * 2^62), cut off to [0, 2^62).
+    """
+
+    origin: int
+    width: int
+    units: int
+
+    @classmethod
+    def spanning(cls, origin: Number, width: Number) -> Line:
+        """The line of a stretch given in coordinates; its width is above 0."""
+        start, length = Fraction(origin), Fraction(width)
+        units = math.lcm(start.denominator, length.denominator)
+        return cls(int(start * units), int(length * units), units)
+
+    def place(self, coordinate: Number) -> int:
+        """The place of one coordinate."""
+        numerator, denominator = coordinate.as_integer_ratio()
+        offset = numerator * self.units - self.origin * denominator
+        place = (offset << RING_BITS) // (self.width * denominator)
+        return min(max(place, 0), RING_SIZE - 1)
+
+    def places(self, coordinates: Int64s | Float64s) -> Int64s:
+        """The places of finite coordinates, one-dimensional arrays both."""
+        if not self._fits_machine_words:
+            exact = [self.place(coordinate) for coordinate in coordinates.tolist()]
+            return np.array(exact, dtype=np.int64)
+        units, fractions = self._units_from_origin(coordinates)
+        inside = np.clip(units, 0, self.width - 1)
+        high, rest = divide_wide(inside, _DIGIT, fractions >> _DIGIT_BITS, self.width)
+        low, _ = divide_wide(rest, _DIGIT, fractions & (_DIGIT - 1), self.width)
+        places = (high << _DIGIT_BITS) | low
+        places = np.where(units < 0, 0, places)
+        return np.where(units >= self.width, RING_SIZE - 1, places).astype(np.int64)
+
+    @property
+    def _fits_machine_words(self) -> bool:
+        dyadic = self.units & (self.units - 1) == 0
+        return dyadic and abs(self.origin) + self.width + 2 * self.units < RING_SIZE
+
+    def _units_from_origin(self, coordinates: Int64s | Float64s) -> tuple[Int64s, Int64s]:
+        """Whole units from the origin (negative below it), and the rest in 2^-62 units."""
+        # Cut off just outside the stretch, so that nothing overflows and no place changes.
+        lowest = self.origin // self.units - 1
+        highest = -(-(self.origin + self.width) // self.units) + 1
+        if coordinates.dtype == np.int64:
+            cut = np.clip(coordinates, lowest, highest).astype(np.int64)
+            return cut * self.units - self.origin, np.zeros_like(cut)
+        near = np.clip(
+            coordinates,
+            np.nextafter(float(lowest), -math.inf),
+            np.nextafter(float(highest), math.inf),
+        )
+        # Scaling by a power of two, truncation, and what truncation leaves are exact in floats.
+        scaled = np.ldexp(near, self.units.bit_length() - 1)
+        whole = np.trunc(scaled)
+        rest = np.floor(np.ldexp(scaled - whole, RING_BITS)).astype(np.int64)
+        borrow = rest < 0
+        return whole.astype(np.int64) - self.origin - borrow, rest + borrow * RING_SIZE
+
+
+def divide_wide(
+    factor: Int64s, multiplier: Int64s | int, addend: Int64s | int, divisor: Int64s | int
+) -> tuple[Int64s, Int64s]:
+    """Quotient and remainder of (factor * multiplier + addend) / divisor, elementwise and exact.
+
+    Needs 0 <= factor < divisor <= 2^62, 0 <= multiplier <= 2^31 and 0 <= addend < 2^31, with
+    addend 0 or the multiplier 2^31, so that the quotient is below 2^31 while the product may need
+    93 bits.
+    """
+    product_bits = factor.astype(np.uint64) * np.asarray(multiplier).astype(np.uint64)
+    dividend_bits = product_bits + np.asarray(addend).astype(np.uint64)
+    estimate = (factor.astype(np.float64) * multiplier + addend) / divisor
+    # The estimate is off by less than 2^-19, its floor by at most one: the remainder then fits
+    # 64 bits, so that computing it modulo 2^64 gives it exactly.
+    quotient = estimate.astype(np.int64)
+    taken_bits = quotient.astype(np.uint64) * np.asarray(divisor).astype(np.uint64)
+    remainder = (dividend_bits - taken_bits).view(np.int64)
+    correction = (remainder >= divisor).astype(np.int64) - (remainder < 0)
+    return quotient + correction, remainder - correction * divisor
+
+
+def scale_wide(factor: Int64s, multiplier: Int64s, divisor: Int64s) -> Int64s:
+    """The floor of factor * multiplier / divisor, elementwise and exact.
+
+    Needs 0 <= factor < divisor <= 2^62 and 0 <= multiplier <= 2^62.
+    """
+    high, high_rest = divide_wide(factor, multiplier >> _DIGIT_BITS, 0, divisor)
+    middle, middle_rest = divide_wide(high_rest, _DIGIT, 0, divisor)
+    low, low_rest = divide_wide(factor, multiplier & (_DIGIT - 1), 0, divisor)
+    carry = middle_rest + low_rest >= divisor
+    return (high << _DIGIT_BITS) + middle + low + carry
+
+
+# The second step of hashes that follow a distribution: bends the ring to spread mass evenly.
+
+
+EVEN_SHARE_BITS: Final = 10
+"""One 2^10-th of the ring is spread evenly over the domain (a guess), so that values which the
+distribution never saw still differ."""
+
+
+@frozen
+class RingWarp:
+    """A non-decreasing piecewise-linear map of the ring to itself (equi-depth, beyond the paper).
+
+    A place u holds the share F(u) of a distribution below it and is mapped to about
+    ((1 - e) F(u) + e u / 2^62) * 2^62, with e = 2^-10. Between knots F is linear; the mass of a
+    repeated value spreads from that value to the next knot.
+
+    Places at least 2^11 apart stay different. So, together with the uniform step: numbers at least
+    2^-50 of the domain's width apart hash differently, and integers, dates and enumerations of at
+    most 2^50 values are strictly increasing. Within a bucket between knots whose arc is no shorter
+    than before, every two places stay different.
+
+    Attributes:
+        knots: places where the slope changes, ascending from 0 to 2^62.
+        images: where the knots are mapped, non-decreasing from 0 to 2^62.
+    """
+
+    knots: tuple[int, ...]
+    images: tuple[int, ...]
+
+    @classmethod
+    def following(cls, places: Int64s, counts: Int64s, buckets: int) -> RingWarp:
+        """The warp for a distribution of counts (above 0) over ascending, distinct places."""
+        below = np.cumsum(counts) - counts
+        total = int(counts.sum())
+        chosen = _knot_ranks(below, counts, total, buckets)
+        knots = [int(place) for place in places[chosen]]
+        images = [_image(int(below[rank]), total, int(places[rank])) for rank in chosen]
+        if knots[0] > 0:
+            knots, images = [0, *knots], [0, *images]
+        return cls((*knots, RING_SIZE), (*images, RING_SIZE))
+
+    def __call__(self, place: int) -> int:
+        """Where one place is mapped."""
+        bucket = bisect_right(self.knots, place) - 1
+        knot, image = self.knots[bucket], self.images[bucket]
+        arc, width = self.images[bucket + 1] - image, self.knots[bucket + 1] - knot
+        return image + (place - knot) * arc // width
+
+    def array(self, places: Int64s) -> Int64s:
+        """Where places are mapped, one-dimensional arrays both."""
+        knots = np.array(self.knots, dtype=np.int64)
+        images = np.array(self.images, dtype=np.int64)
+        buckets = np.searchsorted(knots, places, side="right") - 1
+        offsets = places - knots[buckets]
+        arcs, widths = np.diff(images)[buckets], np.diff(knots)[buckets]
+        return images[buckets] + scale_wide(offsets, arcs, widths)
+
+
+def _knot_ranks(below: Int64s, counts: Int64s, total: int, buckets: int) -> Int64s:
+    """Ranks of both ends, of every quantile, and of every heavy value and the one after it."""
+    last = len(counts) - 1
+    quantiles = np.searchsorted(below, np.arange(buckets) * total // buckets, side="right") - 1
+    heavy = np.flatnonzero(counts * buckets >= total)
+    after_heavy = np.minimum(heavy + 1, last)
+    return np.unique(np.concatenate(([0, last], quantiles, heavy, after_heavy)))
+
+
+def _image(below: int, total: int, place: int) -> int:
+    followed = ((1 << EVEN_SHARE_BITS) - 1) * RING_SIZE * below // total
+    return (followed + place) >> EVEN_SHARE_BITS
+
 
 __all__ = [
     "DEFAULT_BUCKETS",

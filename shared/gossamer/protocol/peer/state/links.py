@@ -12,9 +12,9 @@ from gossamer.protocol.kernel.prefetch import prefetch
 from gossamer.protocol.kernel.rows.row_search import index
 from gossamer.protocol.kernel.rules import inline_rule, rule, rule_with_interpreted_form
 from gossamer.protocol.kernel.struct import as_array
-from gossamer.protocol.peer.settings.descriptor_words import HANDLE_BITS
 from gossamer.protocol.peer.settings.profile import (
     ARC_START,
+    HANDLE_BITS,
     IDENTIFIER,
     OFF_THE_RING,
     RANGES_OF_FRIENDS_ALONE,

@@ -28,17 +28,18 @@ from gossamer.protocol.peer.record_table.records import (
     SEARCH_TARGET,
 )
 from gossamer.protocol.peer.rendezvous.installation import mend_view
-from gossamer.protocol.peer.routing.lookup import handle_of_slot, next_hop
-from gossamer.protocol.peer.routing.progress import (
+from gossamer.protocol.peer.routing.lookup import (
     ANSWERS,
     RESTS,
+    handle_of_slot,
     is_stray,
+    next_hop,
     next_hop_on,
     progress_on,
 )
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING_BITS
-from gossamer.protocol.peer.space.routing_key import SPREAD_BITS
+from gossamer.protocol.peer.space.scales import SPREAD_BITS
 from gossamer.protocol.peer.state.links import (
     descriptor_words,
     handle_in,

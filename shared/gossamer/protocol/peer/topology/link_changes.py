@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.protocol.kernel.rows.row_compare import row_differs
-from gossamer.protocol.kernel.rows.row_search import copy_row, index
+from gossamer.protocol.kernel.rows.row_search import copy_row, index, row_differs
 from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING

@@ -15,7 +15,7 @@ from typing import Any
 from gossamer.protocol.kernel.records import BODY, FROM, LENGTH, Outbox, close_record, open_record
 from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.peer.record_table.records import LOAD_SHIFTED
-from gossamer.protocol.peer.rendezvous.handover import hand_over
+from gossamer.protocol.peer.rendezvous.delivery import hand_over
 from gossamer.protocol.peer.settings.config import LOAD_WINDOW
 from gossamer.protocol.peer.settings.profile import IDENTIFIER, LOAD, MAX_LOAD
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise

@@ -35,7 +35,7 @@ from gossamer.protocol.peer.topology.candidate_filter import (
     may_suit,
     side_distance,
 )
-from gossamer.protocol.peer.topology.small_world import draw_offsets, offset_distance
+from gossamer.protocol.peer.topology.fingers import draw_offsets, offset_distance
 
 # The third of the ordered kinds of links, by which `Work.seated` counts.
 FRIENDS = 2

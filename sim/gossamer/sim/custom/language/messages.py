@@ -20,7 +20,7 @@ from typing import Any, Final, dataclass_transform
 import numpy as np
 
 from gossamer.protocol.kernel.records import USER
-from gossamer.protocol.kernel.rule_class import RuleClass
+from gossamer.protocol.kernel.rules import RuleClass
 from gossamer.sim.custom.language.places import declaration_error, place_of_caller, snake_case
 from gossamer.sim.custom.language.record_rules import (
     Field,

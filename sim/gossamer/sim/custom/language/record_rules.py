@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 
 from gossamer.protocol.kernel.debugging.checked_arrays import RuleFault
-from gossamer.protocol.kernel.float_bits import float_to_word, word_to_float
+from gossamer.protocol.kernel.draws import float_to_word, word_to_float
 from gossamer.protocol.kernel.records import BODY, Outbox, close_record, open_record
 from gossamer.protocol.kernel.rules import Rule, inline_rule
 from gossamer.sim.custom.language.context import (

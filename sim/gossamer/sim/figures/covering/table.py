@@ -16,11 +16,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from gossamer.compiled.store import keep_compiled_code
-from gossamer.protocol.brokers.core.identifiers import Id, neighbour
-from gossamer.protocol.brokers.core.index import compiled_index
-from gossamer.protocol.brokers.core.messages import NeighbourUp
+from gossamer.protocol.brokers.core.messages import Id, NeighbourUp, neighbour
+from gossamer.protocol.brokers.core.routing import compiled_index
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
-from gossamer.protocol.brokers.tree.memory.messages import (
+from gossamer.protocol.brokers.tree.messages import (
     Advertisement,
     BetweenBrokers,
     Frame,

@@ -36,14 +36,15 @@ from gossamer.protocol.dissemination.semcast import CHANNELS, Channels, plan_cha
 from gossamer.protocol.dissemination.strategies import (
     MANAGEABLE,
     Routes,
+    Trial,
     route_by_minimum_spanning_tree,
     route_by_shortest_paths,
     route_hybrid,
     route_mult,
     route_mult2,
     route_single,
+    route_tried,
 )
-from gossamer.protocol.dissemination.trial import Trial, route_tried
 from gossamer.sim.studies.dissemination.topologies.draws import Stream
 from gossamer.sim.studies.dissemination.topologies.topology import Topology
 

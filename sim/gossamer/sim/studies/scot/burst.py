@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer.protocol.brokers.core.effects import Effect, Send
-from gossamer.protocol.brokers.core.identifiers import Hop, Id
-from gossamer.protocol.brokers.core.messages import Attach, Subscribe
+from gossamer.protocol.brokers.core.messages import Attach, Hop, Id, Subscribe
 from gossamer.protocol.brokers.scot import BrokerLabel, Scot, ScotSettings
 from gossamer.protocol.brokers.scot.memory.messages import BidSubscription, Message, Subscription
 from gossamer.protocol.content.filters import Filter

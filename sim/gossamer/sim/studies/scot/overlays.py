@@ -9,14 +9,14 @@ from typing import Final
 import networkx as nx
 
 from gossamer.protocol.brokers.scot import Factor, Scot
-from gossamer.protocol.brokers.scot.overlay.errors import (
+from gossamer.protocol.brokers.scot.memory.errors import (
     AcyclicError,
     ClusterIndexError,
     ConnectivityError,
     FactorError,
     LabelOrderError,
 )
-from gossamer.protocol.brokers.scot.overlay.factors import Vertex
+from gossamer.protocol.brokers.scot.memory.topology import Vertex
 from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.sim.errors import ScenarioError
 

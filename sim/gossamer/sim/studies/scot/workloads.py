@@ -16,7 +16,7 @@ import attrs
 
 from gossamer.protocol.content.filters import Filter, parse
 from gossamer.protocol.content.filters import Publication as Values
-from gossamer.protocol.content.operators import Comparison, Operator
+from gossamer.protocol.content.grammar import Comparison, Operator
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.stock_quotes import Quote, make_quotes, read_quotes
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import attrs
 
 from gossamer.compiled.store import keep_compiled_code
-from gossamer.protocol.brokers.core.index import compiled_index
+from gossamer.protocol.brokers.core.routing import compiled_index
 from gossamer.sim.studies.side_by_side import run_systems
 from gossamer.sim.studies.tree_brokers.records import (
     BrokerRunRecord,

@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer.protocol.brokers.core.effects import Deliver, Moved, Refuse
-from gossamer.protocol.brokers.core.index import NewIndex, SharedIndex
 from gossamer.protocol.brokers.core.messages import (
     Advertise,
     Attach,
@@ -24,6 +23,7 @@ from gossamer.protocol.brokers.core.messages import (
     Subscribe,
     Unsubscribe,
 )
+from gossamer.protocol.brokers.core.routing import NewIndex, SharedIndex
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.content.filters import parse, to_text
 from gossamer.sim.errors import SimulationError

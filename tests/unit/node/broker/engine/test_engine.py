@@ -24,12 +24,19 @@ from gossamer.node.store.broker import QueuedDelivery
 from gossamer.protocol.brokers import scot
 from gossamer.protocol.brokers.core.effects import Deliver, Effect
 from gossamer.protocol.brokers.core.errors import NotAttachedError, UnsafeError
-from gossamer.protocol.brokers.core.identifiers import client, neighbour
-from gossamer.protocol.brokers.core.messages import Advertise, Attach, Detach, Publish, Subscribe
+from gossamer.protocol.brokers.core.messages import (
+    Advertise,
+    Attach,
+    Detach,
+    Publish,
+    Subscribe,
+    client,
+    neighbour,
+)
 from gossamer.protocol.brokers.scot import Factor, Scot
 from gossamer.protocol.brokers.scot.memory import messages as m
 from gossamer.protocol.brokers.tree import TreeSettings
-from gossamer.protocol.brokers.tree.memory.messages import Frame, SynchroniseRequest
+from gossamer.protocol.brokers.tree.messages import Frame, SynchroniseRequest
 from gossamer.protocol.content import filters
 from support.memory_brokers import (
     LIMITS,

@@ -30,11 +30,11 @@ from gossamer.node.peer.batches.tiers import (
 from gossamer.node.peer.frames.core import SELF, Core, Record
 from gossamer.node.peer.frames.event_frames import event_frame, read_event_frame
 from gossamer.node.transport.base.limits import HEADER_BYTES
-from gossamer.protocol.kernel.linking.object_code import LinkedCode
+from gossamer.protocol.kernel.linking import LinkedCode
 from gossamer.protocol.kernel.records import BODY
 from gossamer.protocol.kernel.struct import WORD_BYTES
 from gossamer.protocol.peer.record_table.records import EVENT, PUBLISH
-from gossamer.protocol.peer.settings import config
+from gossamer.protocol.peer.settings import presets
 from support.waiting import running
 
 
@@ -202,7 +202,7 @@ NEIGHBOUR = 5
 
 @pytest.fixture
 def core() -> Core:
-    return Core(config.resilient(2, pending_publications=4), 1)
+    return Core(presets.resilient(2, pending_publications=4), 1)
 
 
 def as_frame(kind: int, record: Record) -> bytes:

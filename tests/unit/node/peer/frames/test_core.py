@@ -16,8 +16,9 @@ from gossamer.node.peer.frames.core import SELF, WORTH_ARRAYS, Core
 from gossamer.node.security.sealing import ID_BITS
 from gossamer.node.transport.base.base import Address
 from gossamer.protocol.kernel.errors import CapacityError
-from gossamer.protocol.peer.settings.config import Settings, kindred
-from gossamer.protocol.peer.space.line import RING_SIZE
+from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.settings.presets import kindred
+from gossamer.protocol.peer.space.hashing import RING_SIZE
 
 EVENTS = 2 * WORTH_ARRAYS
 

@@ -11,7 +11,8 @@ import pytest
 import trio
 
 from gossamer.node.errors import MalformedCertificateError
-from gossamer.node.monitoring.metrics import FORGERY_CAUSES, Counters
+from gossamer.node.monitoring.causes import FORGERY_CAUSES
+from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames import forgeries, parked_events
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.event_authentication import (

@@ -15,7 +15,7 @@ from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.core import SELF
 from gossamer.node.peer.frames.flows import flow_of_frame, is_new
-from gossamer.node.peer.frames.wire import WORD_BYTES
+from gossamer.node.peer.frames.frame_types import WORD_BYTES
 from gossamer.node.peer.load.inbox import MOST_OF_A_FLOW, MOST_OF_ALL, TURN, Inbox
 from gossamer.node.peer.load.losses import QUIET_S, Losses
 from gossamer.node.peer.load.overload import MOST_WAITING, Overloads

@@ -23,7 +23,7 @@ from gossamer.node.peer.publishing.publications import Publications, Sealed
 from gossamer.protocol.kernel.records import BODY, KIND
 from gossamer.protocol.peer.record_table.records import PUBLISH, WITHDRAW
 from gossamer.protocol.peer.rendezvous.publication import PENDING_EVENT
-from gossamer.protocol.peer.settings import config
+from gossamer.protocol.peer.settings import presets
 from support.waiting import running
 
 SLOTS = 2
@@ -51,7 +51,7 @@ class Silence:
 @attrs.define(eq=False)
 class Desk:
     runtime: Silence = attrs.field(
-        factory=lambda: Silence(Core(config.resilient(8, pending_publications=SLOTS), 1))
+        factory=lambda: Silence(Core(presets.resilient(8, pending_publications=SLOTS), 1))
     )
     events: EventMemory = attrs.field(factory=lambda: EventMemory(1, 1 << 10))
     counters: Counters = attrs.field(factory=Counters)
@@ -107,7 +107,7 @@ async def test_publishing_ends_with_the_acknowledgement_or_in_time_without() -> 
 async def test_fewer_are_under_way_once_answers_come_after_another_copy(
     nursery: trio.Nursery, answered_s: float, together: int
 ) -> None:
-    core = Core(config.resilient(8, pending_publications=16), 1)
+    core = Core(presets.resilient(8, pending_publications=16), 1)
     desk = Desk(runtime=Silence(core), retry_s=1.0)
     nursery.start_soon(desk.publish, *range(16))
     await trio.sleep(answered_s)
@@ -324,7 +324,7 @@ async def test_values_outlast_others_until_the_acknowledgement_and_while_they_ar
 
 def test_a_slot_that_was_withdrawn_is_free() -> None:
     """Of the real core, which publishes into nothing: its only neighbour never answers."""
-    core = Core(config.resilient(8, pending_publications=1), 1)
+    core = Core(presets.resilient(8, pending_publications=1), 1)
     core.subscribe([Box((0, 9), 1)])
     core.take(core.join(5, [1 << 61, 1 << 61, *core.profile[2:]]))
     core.take(core.publish(7, [(1 << 61) - 1]))

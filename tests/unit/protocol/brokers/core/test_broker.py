@@ -18,11 +18,17 @@ from gossamer.protocol.brokers import scot, tree
 from gossamer.protocol.brokers.arrivals import IN_A_ROW, Arrivals
 from gossamer.protocol.brokers.core import errors, messages, plain
 from gossamer.protocol.brokers.core.effects import Deliver, Refuse, Send
-from gossamer.protocol.brokers.core.identifiers import Hop, Id, client, neighbour
-from gossamer.protocol.brokers.core.index import compiled_index, load_compiled_rules
-from gossamer.protocol.brokers.core.messages import NeighbourDown, TimerFired
+from gossamer.protocol.brokers.core.messages import (
+    Hop,
+    Id,
+    NeighbourDown,
+    TimerFired,
+    client,
+    neighbour,
+)
+from gossamer.protocol.brokers.core.routing import compiled_index, load_compiled_rules
 from gossamer.protocol.brokers.graph import codec as graph_codec
-from gossamer.protocol.brokers.graph import keywords
+from gossamer.protocol.brokers.graph import messages as keywords
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.filters import Filter, parse
 from gossamer.protocol.content.matching import index as matching_index

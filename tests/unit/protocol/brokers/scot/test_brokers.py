@@ -10,15 +10,14 @@ import pytest
 
 from gossamer.protocol.brokers.core import messages
 from gossamer.protocol.brokers.core.effects import Deliver, Effect, Moved, Refuse, Send
-from gossamer.protocol.brokers.core.identifiers import Hop, Id, client, neighbour
+from gossamer.protocol.brokers.core.messages import Hop, Id, client, neighbour
 from gossamer.protocol.brokers.scot import BrokerLabel, ClusterBitVector, ScotBroker, ScotSettings
 from gossamer.protocol.brokers.scot.memory import congestion
+from gossamer.protocol.brokers.scot.memory import errors as overlay_errors
 from gossamer.protocol.brokers.scot.memory import messages as m
-from gossamer.protocol.brokers.scot.memory.catalogue import Catalogue
-from gossamer.protocol.brokers.scot.memory.table import Entry, RoutingTable
-from gossamer.protocol.brokers.scot.overlay import errors as overlay_errors
-from gossamer.protocol.brokers.scot.routing.dynamic import Case, plan
-from gossamer.protocol.brokers.scot.routing.targets import Targets
+from gossamer.protocol.brokers.scot.memory.table import Catalogue, Entry, RoutingTable
+from gossamer.protocol.brokers.scot.routing import Case, plan
+from gossamer.protocol.brokers.scot.targets import Targets
 from gossamer.protocol.content.filters import parse
 from gossamer.sim.studies.scot.overlays import figure_2
 from support.plain_index import PlainIndex

@@ -6,13 +6,18 @@ import pytest
 
 from gossamer.protocol.brokers.core import messages
 from gossamer.protocol.brokers.core.effects import Effect, Send
-from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
-from gossamer.protocol.brokers.core.messages import Attach, NeighbourUp, Subscribe
+from gossamer.protocol.brokers.core.messages import (
+    Attach,
+    Id,
+    NeighbourUp,
+    Subscribe,
+    client,
+    neighbour,
+)
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
-from gossamer.protocol.brokers.tree.memory import marks as memory_marks
-from gossamer.protocol.brokers.tree.memory import messages as t
-from gossamer.protocol.brokers.tree.memory.settings import DISPLACED
-from gossamer.protocol.brokers.tree.memory.statistics import Record, Statistics
+from gossamer.protocol.brokers.tree import messages as t
+from gossamer.protocol.brokers.tree import tables as memory_marks
+from gossamer.protocol.brokers.tree.settings import DISPLACED, Record, Statistics
 from gossamer.protocol.content.filters import Filter, parse
 from support.broker_overlay import Overlay, path, with_clients
 from support.broker_overlay import row as in_a_row

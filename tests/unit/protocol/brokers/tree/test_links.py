@@ -9,10 +9,10 @@ import pytest
 from gossamer.protocol.brokers.core import errors, messages
 from gossamer.protocol.brokers.core.effects import Effect, Refuse, Send, SetTimer
 from gossamer.protocol.brokers.core.errors import CycleError, DumpError
-from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
+from gossamer.protocol.brokers.core.messages import Id, client, neighbour
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
-from gossamer.protocol.brokers.tree.memory import messages as t
-from gossamer.protocol.brokers.tree.memory.messages import Message
+from gossamer.protocol.brokers.tree import messages as t
+from gossamer.protocol.brokers.tree.messages import Message
 from gossamer.protocol.content.errors import WrongValueError
 from gossamer.protocol.content.filters import parse
 from support.broker_overlay import Overlay, path, row

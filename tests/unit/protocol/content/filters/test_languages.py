@@ -12,9 +12,8 @@ import pytest
 from gossamer.protocol.content import filters as api
 from gossamer.protocol.content.errors import ContentError, WrongValueError
 from gossamer.protocol.content.filters.language import MAX_COMPARISONS
-from gossamer.protocol.content.operators import Comparison, Operator
+from gossamer.protocol.content.grammar import MAX_TEXT, Comparison, Operator
 from gossamer.protocol.content.schema import Schema
-from gossamer.protocol.content.tokens import MAX_TEXT
 from gossamer.protocol.kernel.errors import ExpressionError
 from support.refusals import check_refused
 

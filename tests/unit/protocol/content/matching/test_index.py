@@ -11,7 +11,7 @@ import pytest
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters import covers, parse
 from gossamer.protocol.content.matching.index import MatchingIndex
-from gossamer.protocol.content.matching.table import HELD, NONE, make_table
+from gossamer.protocol.content.matching.search import HELD, NONE, make_table
 from gossamer.protocol.content.matching.tree import build, gather
 from gossamer.sim.studies.stock_quotes import heavy_covering, little_covering, make_quotes
 
@@ -61,7 +61,7 @@ def test_a_tree_without_free_nodes_stays_a_leaf_and_loses_nothing() -> None:
 def test_the_content_layer_and_matching_interpreted_load_no_compiler() -> None:
     program = (
         "import sys\n"
-        "import gossamer.protocol.content.language, gossamer.protocol.peer.space.encoding\n"
+        "import gossamer.protocol.content.subscription, gossamer.protocol.peer.space.encoding\n"
         "from gossamer.protocol.content.filters import parse\n"
         "from gossamer.protocol.content.matching.index import MatchingIndex\n"
         "index = MatchingIndex()\n"

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.protocol.peer.places.placement import NOWHERE, places_of
-from gossamer.protocol.peer.settings.config import kindred
+from gossamer.protocol.peer.settings.presets import kindred
 from gossamer.protocol.peer.space.ring import RING_MASK
-from gossamer.protocol.peer.space.routing_key import bits_an_attribute, curve_index, low_bits
+from gossamer.protocol.peer.space.scales import bits_an_attribute, curve_index, low_bits
 
 KEYS = np.arange(1000, dtype=np.int64) * 7919
 

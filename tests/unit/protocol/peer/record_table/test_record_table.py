@@ -15,7 +15,7 @@ from gossamer.protocol.peer.record_table import records
 from gossamer.protocol.peer.record_table.fields import Handle, List, PerAttribute, Word
 from gossamer.protocol.peer.record_table.page import records_of, records_page
 from gossamer.protocol.peer.record_table.table import Sort, Table, offset
-from gossamer.protocol.peer.settings import config
+from gossamer.protocol.peer.settings import config, presets
 from support.checkout import ROOT
 
 PAGE = ROOT / "docs" / "records.md"
@@ -48,15 +48,15 @@ def test_constants_are_called_and_numbered_as_declared() -> None:
 
 def test_records_are_refused_where_nothing_sends_them() -> None:
     kinds = {records.FINGER_REQUEST, records.FINGER_REPLY, records.FIND_HOST, records.HOST_FOUND}
-    assert Codec(config.resilient(100)).kinds.isdisjoint(kinds)
-    assert Codec(config.kindred(100)).kinds & kinds == {
+    assert Codec(presets.resilient(100)).kinds.isdisjoint(kinds)
+    assert Codec(presets.kindred(100)).kinds & kinds == {
         records.FINGER_REQUEST,
         records.FINGER_REPLY,
     }
-    assert kinds <= Codec(config.kindred(100, subscriptions=2)).kinds
+    assert kinds <= Codec(presets.kindred(100, subscriptions=2)).kinds
     moves = {records.FIND_SEAT, records.SEAT_FOUND, records.MOVED}
-    assert Codec(config.kindred(100, move_rounds=0)).kinds.isdisjoint(moves)
-    assert moves <= Codec(config.kindred(100)).kinds
+    assert Codec(presets.kindred(100, move_rounds=0)).kinds.isdisjoint(moves)
+    assert moves <= Codec(presets.kindred(100)).kinds
 
 
 @pytest.mark.parametrize("sampler", config.SAMPLERS)
@@ -81,7 +81,7 @@ def test_fields_stand_behind_each_other_and_sizes_are_of_the_largest_record() ->
     for name in ("end", "nothing"):
         with pytest.raises(ValueError, match="no fixed place"):
             offset(fields, name)
-    settings = config.resilient(100, attributes=2, routing_table_entries=4096)
+    settings = presets.resilient(100, attributes=2, routing_table_entries=4096)
     codec = Codec(settings)
     assert codec.most_references == 4096
     # A source and its identifier, the attribute, and two ranges, of so many entries.

@@ -10,7 +10,7 @@ from gossamer.protocol.peer import step as peer
 from gossamer.protocol.peer.record_table import records
 from gossamer.protocol.peer.rendezvous.delivery import is_false_positive
 from gossamer.protocol.peer.routing.lookup import anchor
-from gossamer.protocol.peer.settings import config
+from gossamer.protocol.peer.settings import presets
 from gossamer.protocol.peer.settings.config import LOAD_UNIT
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state import state as state_state
@@ -195,7 +195,7 @@ def test_copies_go_back_along_predecessors_until_the_hop_limit(hosts: Hosts) -> 
 
 def test_the_baseline_has_one_rendezvous_node_an_attribute() -> None:
     """Wherever the value lies; and one tree serves all subscribers."""
-    settings = config.baseline(
+    settings = presets.baseline(
         NODES, attributes=2, view_size=2, shuffle_length=1, small_world_links=2
     )
     places = np.sort(np.random.default_rng(2).integers(0, RING_MASK, NODES))

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from gossamer.protocol.kernel.records import BODY, KIND, LENGTH, TO, Words, make_outbox
 from gossamer.protocol.peer import step as peer
 from gossamer.protocol.peer.record_table import records
-from gossamer.protocol.peer.rendezvous.handover import hand_over
-from gossamer.protocol.peer.rendezvous.received_boxes import head_words
-from gossamer.protocol.peer.rendezvous.refreshing import NOTHING_INSTALLED
+from gossamer.protocol.peer.rendezvous.delivery import hand_over
+from gossamer.protocol.peer.rendezvous.installation_boxes import NOTHING_INSTALLED, head_words
 from gossamer.protocol.peer.routing.table import remove_expired
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER, LOAD

@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from gossamer.protocol.kernel.errors import ConfigError
-from gossamer.protocol.peer.settings import config
+from gossamer.protocol.peer.settings import config, presets
 from gossamer.protocol.peer.state.state import make_state
 
 WHOLE_NUMBERS = {
@@ -130,7 +130,7 @@ def test_parameters_are_integers_and_links_of_all_kinds() -> None:
     ("nodes", "friends"), [(1, 1), (2, 1), (8, 1), (16, 2), (10**3, 8), (10**5, 15)]
 )
 def test_friend_links_follow_the_logarithm_of_the_size(nodes: int, friends: int) -> None:
-    assert config.friend_links_for(nodes) == friends
+    assert presets.friend_links_for(nodes) == friends
 
 
 def differences(one: config.Settings, other: config.Settings) -> dict[str, Any]:
@@ -139,15 +139,15 @@ def differences(one: config.Settings, other: config.Settings) -> dict[str, Any]:
 
 
 def test_presets_differ_as_documented() -> None:
-    assert differences(config.Settings(), config.paper(100_000)) == {"friend_links": 15}
-    assert differences(config.paper(1000), config.baseline(1000)) == {
+    assert differences(config.Settings(), presets.paper(100_000)) == {"friend_links": 15}
+    assert differences(presets.paper(1000), presets.baseline(1000)) == {
         "rendezvous": "attribute",
         "friend_links": 0,
         "small_world_links": 8,
         "load_shifting": False,
     }
-    assert config.baseline(1000).links == config.paper(1000).links
-    assert differences(config.paper(1000), config.resilient(1000)) == {
+    assert presets.baseline(1000).links == presets.paper(1000).links
+    assert differences(presets.paper(1000), presets.resilient(1000)) == {
         "ring_links": 3,
         "join_lookup": True,
         "stabilise": True,
@@ -156,7 +156,7 @@ def test_presets_differ_as_documented() -> None:
         "replay_rounds": 3,
         "heartbeat_rounds": 4,
     }
-    assert differences(config.resilient(1000), config.kindred(1000)) == {
+    assert differences(presets.resilient(1000), presets.kindred(1000)) == {
         "friend_links": 0,
         "finger_levels": 8,
         "placement": "interest",
@@ -178,8 +178,8 @@ def test_presets_differ_as_documented() -> None:
         "replay_backoff": True,
         "acknowledged_hops": 32,
     }
-    assert config.kindred(1000, subscriptions=4).guest_links == 3
-    assert config.kindred(1000, subscriptions=64).guest_links == 8
+    assert presets.kindred(1000, subscriptions=4).guest_links == 3
+    assert presets.kindred(1000, subscriptions=64).guest_links == 8
 
 
 @pytest.mark.parametrize(
@@ -187,19 +187,19 @@ def test_presets_differ_as_documented() -> None:
 )
 def test_fingers_reach_every_peer(nodes: int, ring: int, levels: int) -> None:
     """The last level that may be needed is there: its reach is half the ring or more."""
-    assert config.finger_levels_for(nodes, ring) == levels
+    assert presets.finger_levels_for(nodes, ring) == levels
     assert nodes <= 12 or ring << (levels + 1) >= nodes / 2
 
 
 def test_routing_by_key_adds_a_coordinate_to_several_attributes() -> None:
-    assert [config.kindred(9, attributes=a).coordinates for a in (1, 2, 15)] == [1, 3, 16]
-    assert [config.kindred(9, attributes=a).rows for a in (1, 2)] == [1, 8]
+    assert [presets.kindred(9, attributes=a).coordinates for a in (1, 2, 15)] == [1, 3, 16]
+    assert [presets.kindred(9, attributes=a).rows for a in (1, 2)] == [1, 8]
     with pytest.raises(ConfigError, match="attributes is 16, expected a whole number from 1 to 15"):
-        config.kindred(9, attributes=16)
+        presets.kindred(9, attributes=16)
 
 
 @pytest.mark.parametrize(
-    "preset", [config.paper, config.baseline, config.resilient, config.kindred]
+    "preset", [presets.paper, presets.baseline, presets.resilient, presets.kindred]
 )
 def test_changes_override_a_preset(preset: Any) -> None:
     settings = preset(1000, friend_links=3, load_shifting=False, replicas=1)

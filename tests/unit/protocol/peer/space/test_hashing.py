@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from gossamer.protocol.content import schema
 from gossamer.protocol.content.errors import UnknownAttributeError, WrongValueError
-from gossamer.protocol.content.language import parse_subscription
+from gossamer.protocol.content.subscription import parse_subscription
 from gossamer.protocol.kernel.errors import ConfigError
-from gossamer.protocol.peer.settings.config import kindred, paper
-from gossamer.protocol.peer.space import hashing, ring, routing_key
+from gossamer.protocol.peer.settings.presets import kindred, paper
+from gossamer.protocol.peer.space import hashing, ring, scales
 from gossamer.protocol.peer.space.encoding import EncodedBox, encode_event, encode_subscription
 from gossamer.protocol.peer.space.ring import RING_MASK
 
@@ -180,7 +180,7 @@ NARROW = st.integers(0, 1 << 40)
 @pytest.mark.parametrize(("attributes", "bits"), [(1, 5), (2, 4), (3, 3), (5, 2)])
 def test_the_curve_passes_every_point_once_in_single_steps(attributes: int, bits: int) -> None:
     points = list(itertools.product(range(1 << bits), repeat=attributes))
-    at = {routing_key.curve_index(point, bits): point for point in points}
+    at = {scales.curve_index(point, bits): point for point in points}
     assert sorted(at) == list(range(len(points)))
     for one, other in itertools.pairwise(at[i] for i in range(len(points))):
         assert sum(abs(a - b) for a, b in zip(one, other, strict=True)) == 1
@@ -188,17 +188,17 @@ def test_the_curve_passes_every_point_once_in_single_steps(attributes: int, bits
 
 @given(st.lists(st.integers(0, 255), min_size=1, max_size=5))
 def test_an_index_begins_with_that_of_the_cell_around_the_point(point: list[int]) -> None:
-    coarse = routing_key.curve_index([axis >> 3 for axis in point], 5)
-    assert routing_key.curve_index(point, 8) >> (3 * len(point)) == coarse
+    coarse = scales.curve_index([axis >> 3 for axis in point], 5)
+    assert scales.curve_index(point, 8) >> (3 * len(point)) == coarse
 
 
 @given(st.lists(st.tuples(ANYWHERE, ANYWHERE), min_size=1, max_size=5), st.integers(1, 20))
 def test_many_points_at_once_are_as_one_by_one(rows: list[tuple[int, int]], first: int) -> None:
     settings = kindred(100, attributes=2)
     events = np.arange(first, first + len(rows))
-    found = routing_key.points_of(settings, np.array(rows, np.int64), events).tolist()
+    found = scales.points_of(settings, np.array(rows, np.int64), events).tolist()
     one_by_one = [
-        list(routing_key.point_of(settings, row, event))
+        list(scales.point_of(settings, row, event))
         for row, event in zip(rows, events.tolist(), strict=True)
     ]
     assert found == one_by_one
@@ -218,7 +218,7 @@ def boxes(draw: st.DrawFn, attributes: int) -> list[int]:
 @given(data=st.data(), most=st.integers(1, 9))
 def test_intervals_hold_all_keys_of_a_box(attributes: int, data: st.DataObject, most: int) -> None:
     box = data.draw(boxes(attributes))
-    intervals = routing_key.key_intervals(attributes, most, box)
+    intervals = scales.key_intervals(attributes, most, box)
     assert 1 <= len(intervals) <= most
     flat = [end for ends in intervals for end in ends]
     assert flat == sorted(set(flat))
@@ -229,14 +229,14 @@ def test_intervals_hold_all_keys_of_a_box(attributes: int, data: st.DataObject, 
     inside = [st.one_of(st.sampled_from(ends), st.integers(*ends)) for ends in ranges]
     corners = data.draw(st.lists(st.tuples(*inside)))
     for event, point in enumerate(corners):
-        key = routing_key.point_of(settings, point, event)[-1]
+        key = scales.point_of(settings, point, event)[-1]
         assert any(low <= key <= high for low, high in intervals)
 
 
 def test_intervals_fit_a_box_the_closer_the_more_there_are() -> None:
     box = [RING_MASK // 3, RING_MASK // 2, RING_MASK // 5, RING_MASK // 3]
     sizes = [
-        sum(high - low + 1 for low, high in routing_key.key_intervals(2, most, box))
+        sum(high - low + 1 for low, high in scales.key_intervals(2, most, box))
         for most in (1, 2, 4, 16)
     ]
     assert sizes == sorted(sizes, reverse=True)
@@ -248,23 +248,21 @@ def test_intervals_fit_a_box_the_closer_the_more_there_are() -> None:
 def test_events_of_one_value_spread_over_an_arc(attributes: int) -> None:
     settings = kindred(100, attributes=attributes)
     values = [RING_MASK // 3] * attributes
-    keys = {routing_key.point_of(settings, values, event)[-1] for event in range(100)}
+    keys = {scales.point_of(settings, values, event)[-1] for event in range(100)}
     assert len(keys) == 100
-    assert len({key >> routing_key.low_bits(attributes) for key in keys}) == 1
-    assert routing_key.low_bits(attributes) == 62 - attributes * routing_key.bits_an_attribute(
-        attributes
-    )
+    assert len({key >> scales.low_bits(attributes) for key in keys}) == 1
+    assert scales.low_bits(attributes) == 62 - attributes * scales.bits_an_attribute(attributes)
 
 
 def test_subscriptions_are_held_by_intervals_where_keys_route() -> None:
     settings = kindred(100, attributes=2, key_intervals=3)
     box = [RING_MASK // 3, RING_MASK // 2, RING_MASK // 5, RING_MASK // 3]
-    held, bits = routing_key.held_boxes(settings, np.array([box, box]), np.array([3, 1]))
-    ends = routing_key.key_intervals(2, 3, box)
+    held, bits = scales.held_boxes(settings, np.array([box, box]), np.array([3, 1]))
+    ends = scales.key_intervals(2, 3, box)
     assert len(ends) == 3
     assert held.tolist() == [[*box, low, high] for low, high in ends] * 2
     assert bits.tolist() == [3] * 3 + [1] * 3
     settings = paper(100, attributes=2)
-    assert list(routing_key.point_of(settings, [3, 4], 1)) == [3, 4]
-    held, bits = routing_key.held_boxes(settings, np.array([[1, 2, 3, 4]]), np.array([3]))
+    assert list(scales.point_of(settings, [3, 4], 1)) == [3, 4]
+    held, bits = scales.held_boxes(settings, np.array([[1, 2, 3, 4]]), np.array([3]))
     assert (held.tolist(), bits.tolist()) == ([[1, 2, 3, 4]], [3])

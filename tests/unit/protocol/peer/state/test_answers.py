@@ -10,7 +10,8 @@ import pytest
 from gossamer.protocol.kernel.records import BODY, FROM, KIND, TO, UNREACHABLE, Words
 from gossamer.protocol.peer.record_table import records
 from gossamer.protocol.peer.record_table.records import INSTALL_TIMER, OVERLAY_TIMER
-from gossamer.protocol.peer.settings.config import Settings, resilient
+from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.settings.presets import resilient
 from gossamer.protocol.peer.settings.profile import IDENTIFIER, LOAD
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state.links import put_link, settle_ring

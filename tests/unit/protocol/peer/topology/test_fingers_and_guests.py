@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gossamer.protocol.peer.record_table import records
-from gossamer.protocol.peer.settings.config import finger_levels_for
+from gossamer.protocol.peer.settings.presets import finger_levels_for
 from gossamer.protocol.peer.state.state import MALFORMED
 from support.draws import larger
 from support.overlays import HANDLE, SMALL, Hosts, record

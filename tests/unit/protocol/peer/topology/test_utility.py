@@ -19,7 +19,7 @@ from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.space.ring import RING, RING_BITS, RING_MASK
 from gossamer.protocol.peer.state.links import put_link
 from gossamer.protocol.peer.state.state import State, make_state
-from gossamer.protocol.peer.topology.small_world import draw_offsets, offset_distance
+from gossamer.protocol.peer.topology.fingers import draw_offsets, offset_distance
 from gossamer.protocol.peer.topology.utility import (
     friend_utility,
     overlaps,

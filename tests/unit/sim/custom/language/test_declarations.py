@@ -306,7 +306,7 @@ def test_a_chain_of_messages_without_an_end_is_named(
     engine: str, monkeypatch: pytest.MonkeyPatch, refused: Refused
 ) -> None:
     """Of plain classes, which are not rehearsed, whenever it begins."""
-    monkeypatch.setattr("gossamer.sim.custom.plain.driver._MOST_AT_A_TICK", 5_000)
+    monkeypatch.setattr("gossamer.sim.custom.plain.engine._MOST_AT_A_TICK", 5_000)
     text = node("if self.round == 2:", "    self.send(0, Word(1))")
     text += method("def on_word(self, sender, message):") + body("self.send(self.me, Word(1))")
     keys = f'nodes = 20\nrounds = 4\nengine = "{engine}"\n'

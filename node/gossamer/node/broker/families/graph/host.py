@@ -12,19 +12,19 @@ from gossamer.node.broker.contract.host import ClientFilters, Counted, FamilyHos
 from gossamer.node.broker.contract.tables import ROWS, Label, filter_text, id_text
 from gossamer.node.broker.families.graph.settings import GRAPH
 from gossamer.node.config.node import NodeConfig
-from gossamer.protocol.brokers.core.identifiers import Id
-from gossamer.protocol.brokers.core.index import NewIndex
+from gossamer.protocol.brokers.core.messages import Id
+from gossamer.protocol.brokers.core.routing import NewIndex
 from gossamer.protocol.brokers.graph.broker import GraphBroker
 from gossamer.protocol.brokers.graph.codec import CODEC
-from gossamer.protocol.brokers.graph.memory.messages import (
+from gossamer.protocol.brokers.graph.messages import (
     Directive,
     Document,
     NeighbourUp,
     Record,
     Summary,
 )
-from gossamer.protocol.brokers.graph.memory.routes import Routes
-from gossamer.protocol.brokers.graph.memory.settings import GraphSettings
+from gossamer.protocol.brokers.graph.routes import Routes
+from gossamer.protocol.brokers.graph.settings import GraphSettings
 
 _SIZES: Final[Mapping[str, str]] = {
     "subscriptions": "Subscriptions of the clients of all brokers.",

@@ -11,9 +11,9 @@ from gossamer.node.config.families import BrokerFamily
 from gossamer.protocol.kernel.errors import ConfigError
 
 if TYPE_CHECKING:
-    from gossamer.protocol.brokers.graph.memory.settings import GraphSettings
+    from gossamer.protocol.brokers.graph.settings import GraphSettings
 
-# Those of `gossamer.protocol.brokers.graph.memory.settings`, which other nodes do not load.
+# Those of `gossamer.protocol.brokers.graph.settings`, which other nodes do not load.
 STRATEGIES: Final = ("single", "mult", "mult2", "hybrid", "tried")
 _MICROSECONDS: Final = 1_000_000
 
@@ -53,7 +53,7 @@ class GraphSection:
 
     def settings(self, waiting: int) -> GraphSettings:
         """What the broker is told; ``waiting`` publications wait at most."""
-        from gossamer.protocol.brokers.graph.memory.settings import GraphSettings
+        from gossamer.protocol.brokers.graph.settings import GraphSettings
 
         return GraphSettings(
             probability=self.probability,

@@ -17,8 +17,8 @@ from gossamer.node.broker.families.scot.links import SCOT_FRAMES, ScotNeighbours
 from gossamer.node.broker.families.scot.settings import SCOT
 from gossamer.node.config.node import NodeConfig
 from gossamer.node.errors import ConfigurationError
-from gossamer.protocol.brokers.core.identifiers import Id
-from gossamer.protocol.brokers.core.index import NewIndex
+from gossamer.protocol.brokers.core.messages import Id
+from gossamer.protocol.brokers.core.routing import NewIndex
 from gossamer.protocol.brokers.scot import Position, ScotBroker, ScotSettings
 from gossamer.protocol.brokers.scot.codec import CODEC
 from gossamer.protocol.brokers.scot.memory.messages import (

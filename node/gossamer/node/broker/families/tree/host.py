@@ -15,11 +15,11 @@ from gossamer.node.broker.families.tree.links import TreeNeighbours
 from gossamer.node.broker.families.tree.settings import TREE
 from gossamer.node.broker.families.tree.tables import tables
 from gossamer.node.config.node import NodeConfig
-from gossamer.protocol.brokers.core.identifiers import Id
-from gossamer.protocol.brokers.core.index import NewIndex
+from gossamer.protocol.brokers.core.messages import Id
+from gossamer.protocol.brokers.core.routing import NewIndex
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.brokers.tree.codec import CODEC
-from gossamer.protocol.brokers.tree.memory.messages import Frame, Publication, Synchronise
+from gossamer.protocol.brokers.tree.messages import Frame, Publication, Synchronise
 
 _MICROSECONDS: Final = 1_000_000
 

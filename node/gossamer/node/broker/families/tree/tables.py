@@ -8,9 +8,9 @@ from itertools import islice
 from typing import Any
 
 from gossamer.node.broker.contract.tables import ROWS, Label, filter_text, hop_text, id_text
-from gossamer.protocol.brokers.core.identifiers import Id
+from gossamer.protocol.brokers.core.messages import Id
 from gossamer.protocol.brokers.tree import TreeBroker
-from gossamer.protocol.brokers.tree.memory.link import Link
+from gossamer.protocol.brokers.tree.state import Link
 
 
 def tables(broker: TreeBroker, label: Label) -> dict[str, Any]:

@@ -1,4 +1,1 @@
-"""What a SCOT broker remembers and says: messages, effects, routing table, congested links.
-
-`state` holds all of it. Begin at `messages` and `state`.
-"""
+"""What a SCOT broker remembers and says: overlay, messages, effects, tables, congested links."""

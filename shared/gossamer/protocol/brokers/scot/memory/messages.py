@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from gossamer.protocol.brokers.core.identifiers import Id
 from gossamer.protocol.brokers.core.messages import (
     FromClient,
+    Id,
     NeighbourDown,
     NeighbourGone,
     Publish,
     Restarted,
 )
-from gossamer.protocol.brokers.scot.overlay.labels import NO_CLUSTERS, BrokerLabel, ClusterBitVector
+from gossamer.protocol.brokers.scot.memory.topology import (
+    NO_CLUSTERS,
+    BrokerLabel,
+    ClusterBitVector,
+)
 from gossamer.protocol.content.filters import Filter
 from gossamer.protocol.content.filters import Publication as Values
 

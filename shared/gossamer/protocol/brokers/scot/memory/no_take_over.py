@@ -1,7 +1,7 @@
 """The points at which taking over has a say, and what happens there without it: nothing more.
 
 A broker's state has one such object. Under `ScotSettings.take_over` it is a
-`take_over.take_over.TakeOver`, and beside such brokers a `take_over.bystander.Bystander`. What
+`take_over.take_over.TakeOver`, and beside such brokers a `take_over.take_over.Bystander`. What
 neighbours make of subscriptions (`broadcast`) is all that asks otherwise who takes over.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from gossamer.protocol.brokers.core.identifiers import Hop, Id
+from gossamer.protocol.brokers.core.messages import Hop, Id
 from gossamer.protocol.brokers.scot.memory.messages import (
     BetweenBrokers,
     BidNotification,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gossamer.protocol.brokers.core.identifiers import Id
-from gossamer.protocol.brokers.core.outbox import Outbox
+from gossamer.protocol.brokers.core.effects import Outbox
+from gossamer.protocol.brokers.core.messages import Id
 from gossamer.protocol.brokers.scot.memory.messages import (
     BetweenBrokers,
     BidNotification,

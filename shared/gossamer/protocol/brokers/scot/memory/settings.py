@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final, Self
 
-from attrs import field, frozen
+from attrs import define, field, frozen
 
+from gossamer.protocol.brokers.core import state as core
 from gossamer.protocol.kernel.errors import ConfigError
 
 BID, STATIC, DYNAMIC = "bid", "static", "dynamic"
@@ -27,7 +28,7 @@ class ScotSettings:
             milliseconds.
         spare_links: whether case III of Algorithm 4 tries links that are not overloaded within the
             cluster although no subscriber is behind them; off in the paper.
-        around_failures: whether notifications go around links that do not work (`around`); off in
+        around_failures: whether notifications go around links that do not work (`detours`); off in
             the paper.
         input_queues: whether the input queues of neighbours count, too: brokers tell each other
             how long they are, and a link is as loaded as both of its queues (`congestion`). Where
@@ -75,3 +76,36 @@ class ScotSettings:
         if type(self.backups) is not int or not 0 < self.backups <= MAX_BACKUPS:
             expected = f"a whole number from 1 to {MAX_BACKUPS}"
             raise ConfigError("backups", self.backups, expected)
+
+
+# What a broker of a SCOT counts, for the claims of Sec. 7.
+
+
+@define
+class Counters(core.Counters):
+    """Since the broker began.
+
+    Duplicates are subscriptions that had come on another link before; lost are copies that had no
+    link to go on.
+
+    Attributes:
+        matched: notifications that were matched with the routing table (matching delay, Sec. 7.2).
+        kept_back: subscriptions that were not sent on, as others covered them.
+        detours: copies that went around an overloaded link within the cluster.
+        cases: notifications with an overloaded target link between clusters by the case of
+            Algorithm 4 that they were.
+    """
+
+    matched: int = 0
+    kept_back: int = 0
+    detours: int = 0
+    cases: dict[int, int] = field(factory=dict)
+
+    def plain(self) -> dict[str, Any]:
+        """As plain data; that has no numbers for keys."""
+        return {**super().plain(), "cases": [list(one) for one in sorted(self.cases.items())]}
+
+    @classmethod
+    def read(cls, data: dict[str, Any]) -> Self:
+        """What `plain` made plain data of; raises `TypeError` or `ValueError` for what is none."""
+        return super().read({**data, "cases": dict(data["cases"])})

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from attrs import define, field
 
-from gossamer.protocol.brokers.core.identifiers import Id
+from gossamer.protocol.brokers.core.messages import Id
 from gossamer.protocol.brokers.core.state import BrokerState
 from gossamer.protocol.brokers.scot.memory.congestion import LinkStatusTable
-from gossamer.protocol.brokers.scot.memory.counters import Counters
+from gossamer.protocol.brokers.scot.memory.errors import WrongNeighbourError
 from gossamer.protocol.brokers.scot.memory.no_take_over import NO_TAKE_OVER, NoTakeOver
-from gossamer.protocol.brokers.scot.memory.settings import DYNAMIC, ScotSettings
+from gossamer.protocol.brokers.scot.memory.settings import DYNAMIC, Counters, ScotSettings
 from gossamer.protocol.brokers.scot.memory.table import RoutingTable
-from gossamer.protocol.brokers.scot.overlay.errors import WrongNeighbourError
-from gossamer.protocol.brokers.scot.overlay.labels import BrokerLabel
-from gossamer.protocol.brokers.scot.overlay.topology import Position
+from gossamer.protocol.brokers.scot.memory.topology import BrokerLabel, Position
 
 
 @define(eq=False, kw_only=True)

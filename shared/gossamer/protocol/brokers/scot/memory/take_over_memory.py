@@ -8,7 +8,7 @@ from typing import Final
 
 from attrs import define, field
 
-from gossamer.protocol.brokers.core.identifiers import Hop, Id
+from gossamer.protocol.brokers.core.messages import Hop, Id
 from gossamer.protocol.brokers.scot.memory.messages import (
     Bypass,
     Detour,

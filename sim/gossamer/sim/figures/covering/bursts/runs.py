@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 
 from gossamer.compiled.store import keep_compiled_code
-from gossamer.protocol.brokers.core.index import compiled_index
+from gossamer.protocol.brokers.core.routing import compiled_index
 from gossamer.sim.figures.common.readings import LITERAL
 from gossamer.sim.studies.tree_brokers.unsubscription_burst import (
     SECOND,

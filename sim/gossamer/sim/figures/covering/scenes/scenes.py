@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 
 from gossamer.compiled.store import keep_compiled_code
-from gossamer.protocol.brokers.core.index import compiled_index
+from gossamer.protocol.brokers.core.routing import compiled_index
 from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.sim.figures.common.points import Floats
 from gossamer.sim.figures.common.readings import LITERAL

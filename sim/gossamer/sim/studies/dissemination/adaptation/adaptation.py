@@ -17,10 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer.protocol.brokers.core.effects import Deliver
-from gossamer.protocol.brokers.core.identifiers import Id
-from gossamer.protocol.brokers.core.messages import Attach, Detach, Publish
-from gossamer.protocol.brokers.graph.keywords import by_keywords, keyword_filter
-from gossamer.protocol.brokers.graph.memory.settings import GraphSettings
+from gossamer.protocol.brokers.core.messages import Attach, Detach, Id, Publish
+from gossamer.protocol.brokers.graph.messages import by_keywords, keyword_filter
+from gossamer.protocol.brokers.graph.settings import GraphSettings
 from gossamer.protocol.dissemination.optimum import document_costs
 from gossamer.protocol.dissemination.plan import make_plan
 from gossamer.protocol.dissemination.sample import make_sample

@@ -8,7 +8,7 @@ from typing import Final
 import cbor2
 
 from gossamer.protocol.brokers.graph.codec import CODEC
-from gossamer.protocol.brokers.graph.memory.messages import BetweenBrokers
+from gossamer.protocol.brokers.graph.messages import BetweenBrokers
 
 _REMEMBERED: Final = 4_096
 

@@ -14,13 +14,17 @@ from typing import Final, Protocol
 import attrs
 
 from gossamer.protocol.brokers.core.effects import Deliver, Effect, Refuse, Send, SetTimer
-from gossamer.protocol.brokers.core.identifiers import client, neighbour
-from gossamer.protocol.brokers.core.index import NewIndex, SharedIndex
-from gossamer.protocol.brokers.core.messages import NeighbourDown, Restarted, TimerFired
+from gossamer.protocol.brokers.core.messages import (
+    NeighbourDown,
+    Restarted,
+    TimerFired,
+    client,
+    neighbour,
+)
+from gossamer.protocol.brokers.core.routing import NewIndex, SharedIndex
 from gossamer.protocol.brokers.graph.broker import GraphBroker
-from gossamer.protocol.brokers.graph.coordinator.make_plan import MakePlan
-from gossamer.protocol.brokers.graph.coordinator.planning import solve
-from gossamer.protocol.brokers.graph.memory.messages import (
+from gossamer.protocol.brokers.graph.coordinator import MakePlan
+from gossamer.protocol.brokers.graph.messages import (
     BetweenBrokers,
     Confirm,
     Document,
@@ -28,7 +32,8 @@ from gossamer.protocol.brokers.graph.memory.messages import (
     NeighbourUp,
     Return,
 )
-from gossamer.protocol.brokers.graph.memory.settings import GraphSettings
+from gossamer.protocol.brokers.graph.planning import solve
+from gossamer.protocol.brokers.graph.settings import GraphSettings
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.studies.dissemination.adaptation.message_sizes import MessageSizes
 

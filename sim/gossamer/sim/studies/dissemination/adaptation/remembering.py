@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gossamer.protocol.brokers.core.index import SharedIndex
+from gossamer.protocol.brokers.core.routing import SharedIndex
 from gossamer.protocol.content.filters import Filter
-from gossamer.protocol.content.matching.table import HELD
+from gossamer.protocol.content.matching.search import HELD
 
 _Key = tuple[int, tuple[tuple[str, object], ...]]
 

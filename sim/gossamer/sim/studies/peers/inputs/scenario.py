@@ -16,7 +16,7 @@ import attrs
 from attrs.converters import optional
 
 from gossamer.protocol.kernel.errors import ConfigError, choice
-from gossamer.protocol.peer.settings import config
+from gossamer.protocol.peer.settings import config, presets
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.peers.inputs.changes import Drift, Turnover
 from gossamer.sim.studies.peers.inputs.taken_from import TakenFrom, check_left_out
@@ -40,10 +40,10 @@ from gossamer.sim.study.scenario_checks import (
 
 PRESETS: Mapping[str, Callable[..., config.Settings]] = MappingProxyType(
     {
-        "paper": config.paper,
-        "baseline": config.baseline,
-        "resilient": config.resilient,
-        "kindred": config.kindred,
+        "paper": presets.paper,
+        "baseline": presets.baseline,
+        "resilient": presets.resilient,
+        "kindred": presets.kindred,
     }
 )
 RANDOM, SKEWED, TOPICS = "random", "skewed", "topics"
@@ -324,7 +324,7 @@ class System:
             settings = PRESETS[self.preset](nodes, **{**common, **self.settings})
             if "event_memory" in self.settings:
                 return settings
-            memory = config.event_memory_for(events.per_round, attributes, settings.replay_rounds)
+            memory = presets.event_memory_for(events.per_round, attributes, settings.replay_rounds)
             return attrs.evolve(settings, event_memory=memory)
         except ConfigError as error:
             field = f"system.{self.name}.{error.field}"

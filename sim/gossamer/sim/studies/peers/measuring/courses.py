@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.protocol.peer.settings.link_kinds import LINK_KINDS
+from gossamer.protocol.peer.settings.profile import LINK_KINDS
 from gossamer.protocol.peer.space.ring import RING
 from gossamer.sim.studies.peers.measuring.records import OverlaySnapshot
 from gossamer.sim.study.measure import Measure

@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer.protocol.kernel.rules import rule
-from gossamer.protocol.peer.settings.link_kinds import link_kinds
-from gossamer.protocol.peer.settings.profile import OFF_THE_RING
+from gossamer.protocol.peer.settings.profile import OFF_THE_RING, link_kinds
 from gossamer.protocol.peer.state.state import State, identifiers
 from gossamer.protocol.peer.topology.utility import friend_utility
 from gossamer.sim.studies.peers.measuring.records import OverlaySnapshot

@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, PathPatch
 from matplotlib.path import Path as PathOfCurves
 
-from gossamer.protocol.peer.settings.link_kinds import LINK_KINDS
+from gossamer.protocol.peer.settings.profile import LINK_KINDS
 from gossamer.protocol.peer.space.ring import RING
 from gossamer.sim.results.plot_style import (
     GREY,

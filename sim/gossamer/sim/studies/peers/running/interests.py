@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from gossamer.protocol.peer.places.placement import want_place
 from gossamer.protocol.peer.settings.config import Settings
-from gossamer.protocol.peer.space.routing_key import held_boxes
+from gossamer.protocol.peer.space.scales import held_boxes
 from gossamer.protocol.peer.state.state import State
 from gossamer.protocol.peer.step import subscribe
 from gossamer.sim.studies.peers.inputs.changes import Drift

@@ -21,7 +21,7 @@ from gossamer.protocol.peer.places.placement import (
 )
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import coarse_range
-from gossamer.protocol.peer.space.routing_key import held_boxes, points_of
+from gossamer.protocol.peer.space.scales import held_boxes, points_of
 from gossamer.protocol.peer.state.state import COUNTER_NAMES, State, identifiers, make_state
 from gossamer.protocol.peer.step import publish_record, subscribe
 from gossamer.sim.churn import ChurnTrace

@@ -14,8 +14,7 @@ import attrs
 import numpy as np
 
 from gossamer.protocol.brokers.core.effects import Effect, Send
-from gossamer.protocol.brokers.core.identifiers import Hop, client
-from gossamer.protocol.brokers.core.messages import Attach, Detach
+from gossamer.protocol.brokers.core.messages import Attach, Detach, Hop, client
 from gossamer.protocol.brokers.scot import ScotBroker
 from gossamer.protocol.brokers.scot.memory.messages import Message, Subscription, Unsubscription
 from gossamer.protocol.content.filters import Filter, parse

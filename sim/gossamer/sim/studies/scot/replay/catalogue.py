@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gossamer.protocol.brokers.core.identifiers import Id
-from gossamer.protocol.brokers.core.index import NewIndex, SharedIndex
-from gossamer.protocol.brokers.scot.memory.catalogue import Catalogue, Numbers
-from gossamer.protocol.brokers.scot.overlay.labels import ClusterBitVector
+from gossamer.protocol.brokers.core.messages import Id
+from gossamer.protocol.brokers.core.routing import NewIndex, SharedIndex
+from gossamer.protocol.brokers.scot.memory.table import Catalogue, Numbers
+from gossamer.protocol.brokers.scot.memory.topology import ClusterBitVector
 from gossamer.protocol.content.filters import Filter
 
 _Key = tuple[tuple[str, object], ...]

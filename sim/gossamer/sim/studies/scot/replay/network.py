@@ -19,10 +19,8 @@ from typing import Final, Protocol
 import attrs
 
 from gossamer.protocol.brokers.core.effects import Deliver, Effect, Refuse, Send
-from gossamer.protocol.brokers.core.identifiers import Hop, client, neighbour
-from gossamer.protocol.brokers.core.messages import NeighbourDown, Publish
+from gossamer.protocol.brokers.core.messages import Hop, NeighbourDown, Publish, client, neighbour
 from gossamer.protocol.brokers.scot import BrokerLabel, Scot, ScotBroker, ScotSettings
-from gossamer.protocol.brokers.scot.memory.catalogue import Catalogue
 from gossamer.protocol.brokers.scot.memory.messages import (
     BetweenBrokers,
     BidNotification,
@@ -34,6 +32,7 @@ from gossamer.protocol.brokers.scot.memory.messages import (
     QueueReport,
     WindowEnded,
 )
+from gossamer.protocol.brokers.scot.memory.table import Catalogue
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.studies.scot.replay.catalogue import RememberingCatalogue
 from gossamer.sim.studies.scot.replay.input_queues import InputQueues

@@ -15,8 +15,7 @@ import attrs
 import numpy as np
 
 from gossamer.protocol.brokers.core.effects import Deliver, Effect, Refuse, Send
-from gossamer.protocol.brokers.core.identifiers import Hop, client, neighbour
-from gossamer.protocol.brokers.core.messages import Publish
+from gossamer.protocol.brokers.core.messages import Hop, Publish, client, neighbour
 from gossamer.protocol.brokers.scot import ScotBroker
 from gossamer.protocol.brokers.scot.memory.messages import (
     BetweenBrokers,

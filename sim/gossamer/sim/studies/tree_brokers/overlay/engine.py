@@ -19,15 +19,17 @@ import networkx as nx
 
 from gossamer.protocol.brokers.arrivals import Arrivals, no_message
 from gossamer.protocol.brokers.core.effects import Deliver, Effect, Moved, Refuse, Send, SetTimer
-from gossamer.protocol.brokers.core.identifiers import Hop, client, neighbour
 from gossamer.protocol.brokers.core.messages import (
     Congestion,
+    Hop,
     NeighbourUp,
     Publish,
     TimerFired,
+    client,
+    neighbour,
 )
-from gossamer.protocol.brokers.tree.memory.counters import Counters, TableSizes
-from gossamer.protocol.brokers.tree.memory.messages import Frame, Message, Publication
+from gossamer.protocol.brokers.tree.messages import Frame, Message, Publication
+from gossamer.protocol.brokers.tree.state import Counters, TableSizes
 from gossamer.sim.studies.tree_brokers.overlay.service import ServiceTimes, Work
 
 # What happens at an instant, in the order in which what falls together is done.

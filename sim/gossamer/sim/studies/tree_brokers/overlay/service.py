@@ -17,8 +17,7 @@ from gossamer.protocol.brokers.core.messages import (
     Subscribe,
     Unsubscribe,
 )
-from gossamer.protocol.brokers.tree.memory.counters import TableSizes
-from gossamer.protocol.brokers.tree.memory.messages import (
+from gossamer.protocol.brokers.tree.messages import (
     Advertisement,
     Frame,
     Message,
@@ -27,6 +26,7 @@ from gossamer.protocol.brokers.tree.memory.messages import (
     Subscription,
     Unsubscription,
 )
+from gossamer.protocol.brokers.tree.state import TableSizes
 
 
 @attrs.frozen

@@ -19,7 +19,7 @@ from typing import Final
 import attrs
 
 from gossamer.protocol.content.filters import Filter, parse
-from gossamer.protocol.content.operators import Comparison, Operator
+from gossamer.protocol.content.grammar import Comparison, Operator
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.tree_brokers.overlay.topology import BrokerOverlay, tiered
 from gossamer.sim.studies.tree_brokers.workloads.moving import Journey, journeys

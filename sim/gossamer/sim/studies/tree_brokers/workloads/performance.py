@@ -10,10 +10,10 @@ import attrs
 import numpy as np
 
 from gossamer.protocol.brokers.core.effects import Deliver, Moved, Refuse
-from gossamer.protocol.brokers.core.index import NewIndex, SharedIndex
 from gossamer.protocol.brokers.core.messages import Advertise, Attach, Publish, Subscribe
+from gossamer.protocol.brokers.core.routing import NewIndex, SharedIndex
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
-from gossamer.protocol.brokers.tree.memory.messages import Message
+from gossamer.protocol.brokers.tree.messages import Message
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.studies.tree_brokers.overlay.engine import BrokerNetwork
 from gossamer.sim.studies.tree_brokers.overlay.service import FixedTimes

@@ -33,7 +33,7 @@ from gossamer.protocol.brokers.core.messages import FromClient, Subscribe, Unsub
 from gossamer.protocol.content.filters import Filter, parse
 from gossamer.protocol.content.filters.constraint import Constraint
 from gossamer.protocol.content.filters.predicates import constraint_of
-from gossamer.protocol.content.operators import Comparison, Operator
+from gossamer.protocol.content.grammar import Comparison, Operator
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.tree_brokers.overlay.topology import BrokerOverlay, workflow_40
 from gossamer.sim.studies.tree_brokers.workloads.scene import (

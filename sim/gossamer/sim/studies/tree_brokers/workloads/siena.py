@@ -20,7 +20,7 @@ import numpy as np
 from gossamer.protocol.content.filters import Filter
 from gossamer.protocol.content.filters.constraint import Constraint
 from gossamer.protocol.content.filters.predicates import constraint_of
-from gossamer.protocol.content.operators import Comparison, Operator
+from gossamer.protocol.content.grammar import Comparison, Operator
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.study.draws import Int64s, choices, distinct_ranks, uniform
 

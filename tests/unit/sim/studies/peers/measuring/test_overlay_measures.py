@@ -7,8 +7,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from gossamer.protocol.peer.settings.config import Settings, kindred, resilient
-from gossamer.protocol.peer.settings.link_kinds import LINK_KINDS, link_kinds
+from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.settings.presets import kindred, resilient
+from gossamer.protocol.peer.settings.profile import LINK_KINDS, link_kinds
 from gossamer.sim.studies.peers.measuring.bounds import BOUNDS, Bound, outgrown
 from gossamer.sim.studies.peers.measuring.overlay_measures import snapshot
 from support.overlays import converged, random_identifiers

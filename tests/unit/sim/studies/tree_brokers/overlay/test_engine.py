@@ -11,9 +11,9 @@ import pytest
 
 from gossamer.protocol.brokers.core import messages
 from gossamer.protocol.brokers.core.effects import Deliver, Effect, Moved, Refuse, Send, SetTimer
-from gossamer.protocol.brokers.core.identifiers import Hop, Id
-from gossamer.protocol.brokers.tree.memory import messages as wire
-from gossamer.protocol.brokers.tree.memory.counters import Counters, TableSizes
+from gossamer.protocol.brokers.core.messages import Hop, Id
+from gossamer.protocol.brokers.tree import messages as wire
+from gossamer.protocol.brokers.tree.state import Counters, TableSizes
 from gossamer.protocol.content.filters import covers, parse
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
