@@ -20,17 +20,18 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from bench.common import read_options
 from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.kernel.rules import use_compiled
-from gossamer.sim.studies.dissemination.adaptation.adaptation import Adaptation, run_adaptation
-from gossamer.sim.studies.dissemination.adaptation.adaptation_plot import (
+from gossamer.sim.studies.dissemination.adaptation.adaptation import (
+    Adaptation,
     plot_adaptation,
+    run_adaptation,
     table_of_adaptation,
 )
-from gossamer.sim.studies.dissemination.topologies.generators import (
+from gossamer.sim.studies.dissemination.inputs.dynamics import DYNAMICS, Play
+from gossamer.sim.studies.dissemination.inputs.topologies import (
     transit_stub,
     transit_stub_of,
     waxman,
 )
-from gossamer.sim.studies.dissemination.workload.dynamics import DYNAMICS, Play
 
 TITLES = {"drift": "regions wander", "flash": "a topic flares up", "moving": "clients move"}
 

@@ -41,8 +41,14 @@ from bench.common import SEED, Row, read_options, write_rows
 from gossamer.compiled.store import keep_compiled_code
 from gossamer.node.broker.contract.host import NEVER
 from gossamer.node.broker.contract.matches import Match
-from gossamer.node.broker.engine.apart import Apart, Begun, Work, in_a_process, in_this_process
 from gossamer.node.broker.engine.engine import Engine, Input
+from gossamer.node.broker.engine.forked_work import (
+    Apart,
+    Begun,
+    Work,
+    in_a_process,
+    in_this_process,
+)
 from gossamer.node.broker.engine.journal import StoredJournal
 from gossamer.node.broker.families.tree.host import TreeHost
 from gossamer.node.store.broker import QueuedDelivery

@@ -20,7 +20,7 @@ import trio
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench.common import SEED, Row, read_options, write_rows
-from gossamer.node.broker.engine.apart import in_a_process, worked_out
+from gossamer.node.broker.engine.forked_work import in_a_process, worked_out
 from gossamer.protocol.brokers.core.messages import Id
 from gossamer.protocol.brokers.graph.coordinator import MakePlan
 from gossamer.protocol.brokers.graph.messages import Planned, Version

@@ -28,12 +28,11 @@ from gossamer.protocol.brokers.scot import ROUTINGS, Factor, Scot, ScotSettings
 from gossamer.sim.bench.benchmarks import machine
 from gossamer.sim.results.plot_style import plot_style, save
 from gossamer.sim.studies.scot.burst import MINUTE, SECOND, Burst, BurstResult, run_burst
-from gossamer.sim.studies.scot.overlays import figure_8
 from gossamer.sim.studies.scot.plots import plot_delays, plot_messages, plot_queues, plot_scot
 from gossamer.sim.studies.scot.replay.broadcast import Subscribers, broadcast
 from gossamer.sim.studies.scot.replay.network import Links, ScotNetwork, ServiceTimes, Unobserved
 from gossamer.sim.studies.scot.replay.replay import Publications, Replayed, replay
-from gossamer.sim.studies.scot.workloads import Quotes
+from gossamer.sim.studies.scot.workloads import Quotes, figure_8
 
 RATE = 100_000  # notifications of the burst a minute, the highest of the paper's
 VARIANTS: Mapping[str, ScotSettings] = {

@@ -26,8 +26,8 @@ from gossamer.node.peer.frames.event_authentication import PlainEvents, SignedEv
 from gossamer.node.peer.frames.forgeries import Forgeries
 from gossamer.node.peer.frames.publishers import PublisherService
 from gossamer.node.security.cluster import Membership
-from gossamer.node.security.encoding import encode
 from gossamer.node.security.event_keys import EventKey, Publisher, introduce, make_event_key
+from gossamer.node.security.identity import encode
 from gossamer.node.security.sealing import DRAW_BYTES, Seal, sign
 from support.clusters import made_cluster
 

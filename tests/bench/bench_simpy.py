@@ -20,7 +20,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench.common import by_turns, timed
-from gossamer.sim.bench.gossip_protocols import NodeGossip
+from gossamer.sim.bench.gossip_benchmarks import NodeGossip
 from gossamer.sim.custom.conditions import Conditions
 from gossamer.sim.custom.plain.driver import PlainDriver
 from gossamer.sim.engine.latency import constant_latency

@@ -50,8 +50,7 @@ from gossamer.sim.studies.peers.measuring.records import (
 from gossamer.spark.crunch.crunching import crunch_results
 from gossamer.spark.crunch.folders import find_runs
 from gossamer.spark.session import spark_session
-from gossamer.spark.workload.row_files import write_row_table
-from gossamer.spark.workload.writing import files_of, write_workload
+from gossamer.spark.workload.writing import files_of, write_row_table, write_workload
 
 PEAK_EVERY_S = 0.25
 # Deliveries that are made up at a time.

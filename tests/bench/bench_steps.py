@@ -31,8 +31,7 @@ from gossamer.node.config.delivery import Delivery
 from gossamer.node.config.node import Protocol
 from gossamer.node.discovery.sources import static_peers
 from gossamer.node.peer.batches import machine_code
-from gossamer.node.peer.batches.machine_code import STEPS
-from gossamer.node.peer.batches.steps import linked_step
+from gossamer.node.peer.batches.machine_code import STEPS, linked_step
 from gossamer.node.peer.dependencies import Dependencies
 from gossamer.node.peer.frames.core import Core, Record
 from gossamer.node.transport.base.base import Address

@@ -56,16 +56,16 @@ from gossamer.protocol.dissemination.strategies import (
     route_single,
 )
 from gossamer.protocol.kernel.rules import use_compiled
-from gossamer.sim.studies.dissemination.simulation import warm_up
-from gossamer.sim.studies.dissemination.strategies import NEIGHBOURS
-from gossamer.sim.studies.dissemination.topologies.draws import Stream
-from gossamer.sim.studies.dissemination.topologies.generators import (
+from gossamer.sim.studies.dissemination.inputs.topologies import (
+    Stream,
     barabasi_albert,
     transit_stub,
     transit_stub_of,
     waxman,
 )
-from gossamer.sim.studies.dissemination.workload.workload import Locality, make_workload, sampled
+from gossamer.sim.studies.dissemination.inputs.workload import Locality, make_workload, sampled
+from gossamer.sim.studies.dissemination.simulation import warm_up
+from gossamer.sim.studies.dissemination.strategies import NEIGHBOURS
 from support.tree_plans import small_case
 
 DRAWS = 20

@@ -22,12 +22,12 @@ from gossamer.node.peer.frames.events import EventMemory
 from gossamer.node.peer.frames.frame_types import frame_types
 from gossamer.node.peer.frames.wire import Wire
 from gossamer.node.peer.runtime import Runtime
-from gossamer.node.security.encoding import encode
+from gossamer.node.security.identity import encode
 from gossamer.node.security.sealing import identifier
 from gossamer.node.transport.base.frames import FrameReader
 from gossamer.node.transport.base.limits import Limits
 from gossamer.node.transport.base.schema import FrameTypes
-from gossamer.node.transport.queues.fair_queue import Flow
+from gossamer.node.transport.queues.send_queue import Flow
 from gossamer.protocol.kernel.draws import mix
 from gossamer.protocol.kernel.records import BODY, FROM, KIND, TO, UNREACHABLE
 from gossamer.protocol.peer import step as peer

@@ -21,7 +21,7 @@ import trio
 
 from gossamer.node.errors import NodeError
 from gossamer.node.local.client import LocalClient, open_client
-from gossamer.node.local.follower import follow
+from gossamer.node.local.durable import follow
 from gossamer.protocol.brokers.scot import Factor, Scot
 from support.broker_processes import place_options
 from support.host_stories import ACCIDENTS, PORT, Accident, HostFleet, Story

@@ -24,7 +24,7 @@ from gossamer.node.errors import (
     UnacknowledgedError,
 )
 from gossamer.node.local.client import LocalClient, open_client
-from gossamer.node.local.follower import follow
+from gossamer.node.local.durable import follow
 from gossamer.node.security.cluster import open_membership
 from support.node_commands import COMMANDS, Done, deleted_files, filled, known_commands, run_for
 from support.node_fleets import Fleet

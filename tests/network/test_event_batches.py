@@ -14,9 +14,8 @@ import trio
 
 from gossamer.node.peer.batches.buffers import MOST_FRAMES, Batch
 from gossamer.node.peer.batches.exchange import Exchange, InterpretedRules, Rules
-from gossamer.node.peer.batches.scanning import scan
-from gossamer.node.peer.batches.steps import BufferedStep, take_one
-from gossamer.node.peer.batches.taking import take
+from gossamer.node.peer.batches.machine_code import BufferedStep, take_one
+from gossamer.node.peer.batches.taking import scan, take
 from gossamer.node.peer.frames.core import SELF, Core, Record
 from gossamer.node.peer.frames.event_frames import KINDS, event_frame, read_event_frame
 from gossamer.node.transport.base.limits import HEADER_BYTES

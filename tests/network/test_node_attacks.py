@@ -24,7 +24,7 @@ from gossamer.node.transport.base.base import Address, Admitted, LocalPeer
 from gossamer.node.transport.base.frames import FrameReader, encode_frame
 from gossamer.node.transport.base.limits import Limits
 from gossamer.node.transport.handshake import PROTOCOL_VERSION, introduce
-from gossamer.node.transport.streams.non_blocking import TcpStream
+from gossamer.node.transport.streams.byte_streams import TcpStream
 from gossamer.node.transport.streams.tls import TlsStream
 from support.attackers import Attacker, attacker, believe, memory_of_process, read_to_end
 from support.checkout import ROOT

@@ -31,16 +31,18 @@ from gossamer.node.discovery.multicast import (
     _Names,
     read_answer,
 )
-from gossamer.node.discovery.network_interfaces import InterfaceAddress, choose, local_addresses
 from gossamer.node.discovery.sources import (
     MULTICAST,
     REMEMBERED,
     STATIC,
     DiscoveredPeer,
+    InterfaceAddress,
     KnownPeers,
     Source,
     Tell,
+    choose,
     discover,
+    local_addresses,
     static_peers,
 )
 from gossamer.node.errors import DiscoveryError, InterfaceError

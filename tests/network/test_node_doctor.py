@@ -20,7 +20,7 @@ import trio
 import trio.testing
 import trustme
 
-from gossamer.node.doctor.findings import Finding, all_well
+from gossamer.node.doctor.failures import Finding, all_well
 from gossamer.node.doctor.remote import Greeting, Probes, SocketAddress, check_greeting, diagnose
 from gossamer.node.transport.handshake import PROTOCOL_VERSION
 from support.node_processes import Shell, free_ports

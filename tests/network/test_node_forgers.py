@@ -22,9 +22,8 @@ from gossamer.node.peer.frames.events import Event
 from gossamer.node.peer.frames.frame_types import WORD_BYTES
 from gossamer.node.peer.peer import Subscription
 from gossamer.node.security.cluster import Membership
-from gossamer.node.security.encoding import encode
 from gossamer.node.security.event_keys import EventKey
-from gossamer.node.security.identity import key_text
+from gossamer.node.security.identity import encode, key_text
 from gossamer.node.security.sealing import DRAW_BYTES, Seal, identifier, sign
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.node.transport.base.schema import Frame

@@ -18,9 +18,8 @@ from gossamer.node.local.frames import LOCAL_TYPES
 from gossamer.node.peer.assembly import Dependencies
 from gossamer.node.peer.frames.frame_types import frame_types
 from gossamer.node.security.cluster import Membership
-from gossamer.node.security.encoding import decode, encode
-from gossamer.node.security.identity import SIGNATURE_BYTES
-from gossamer.node.security.joining.extending import request_of
+from gossamer.node.security.identity import SIGNATURE_BYTES, decode, encode
+from gossamer.node.security.joining.admission import request_of
 from gossamer.node.transport.base.base import Address, Admitted, Handler, Hello, PeerIdentity
 from gossamer.node.transport.base.frames import CONTROL_FRAMES
 from gossamer.node.transport.base.schema import Frame

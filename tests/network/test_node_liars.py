@@ -11,12 +11,11 @@ import pytest
 import trio
 
 from gossamer.node.peer.assembly import Dependencies
-from gossamer.node.peer.load.rate_limits import PER_ROUND
+from gossamer.node.peer.load.overload import PER_ROUND
 from gossamer.node.peer.peer import Subscription
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import Descriptor, sign_descriptor
-from gossamer.node.security.encoding import decode
-from gossamer.node.security.identity import SIGNATURE_BYTES
+from gossamer.node.security.identity import SIGNATURE_BYTES, decode
 from gossamer.node.transport.base.schema import Frame
 from gossamer.protocol.peer.record_table import records
 from gossamer.protocol.peer.settings import presets

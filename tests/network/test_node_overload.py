@@ -18,7 +18,7 @@ import trio
 from gossamer.node.config.folder import load
 from gossamer.node.errors import NodeError, TransportBroken, TransportClosed, UnacknowledgedError
 from gossamer.node.local.client import LocalClient
-from gossamer.node.local.follower import follow
+from gossamer.node.local.durable import follow
 from gossamer.node.peer.cluster_info import cluster_schema, schema_fingerprint
 from gossamer.node.peer.frames.event_authentication import point_bytes
 from gossamer.node.peer.frames.event_frames import event_frame

@@ -13,7 +13,7 @@ import trio
 
 from bench.bench_node import SMALL, measure
 from gossamer.node.errors import ConfigurationError, ListenFailed, PeerStopped
-from gossamer.node.monitoring.causes import LINKS, NO_LINK
+from gossamer.node.monitoring.metric_labels import LINKS, NO_LINK
 from gossamer.node.peer.peer import Peer, open_peer
 from gossamer.protocol.content.errors import WrongValueError
 from gossamer.protocol.kernel.errors import ExpressionError

@@ -16,13 +16,15 @@ from gossamer.client import connect
 from gossamer.node.errors import RevokedCertificateError
 from gossamer.node.peer.dependencies import Dependencies
 from gossamer.node.peer.membership.renewal_requests import BURST
-from gossamer.node.security.certificates import verify_peer
+from gossamer.node.security.certificates import (
+    CLOCK_SLACK_S,
+    PEER_LIFETIME_S,
+    issue_certificate,
+    verify_peer,
+)
 from gossamer.node.security.cluster import ClusterFolder, Membership, open_membership, save_renewed
-from gossamer.node.security.files import write_file
-from gossamer.node.security.identity import key_text
-from gossamer.node.security.issuing import CLOCK_SLACK_S, PEER_LIFETIME_S, issue_certificate
-from gossamer.node.security.joining.admission import open_registrar, record_certificate
-from gossamer.node.security.joining.extending import renew_peer
+from gossamer.node.security.identity import key_text, write_file
+from gossamer.node.security.joining.admission import open_registrar, record_certificate, renew_peer
 from gossamer.node.security.renewal import Renewed, accept, ask
 from gossamer.node.store import Store
 from support.attackers import attacker

@@ -18,7 +18,7 @@ import trio
 from gossamer.node.errors import NoAnswerError, NobodyWaitsError, RefusedByNodeError
 from gossamer.node.local.client import open_client
 from gossamer.node.local.replies import Replies, Reply, Requested
-from gossamer.node.peer.unicast.envelopes import opened
+from gossamer.node.peer.unicast.messages import opened
 from gossamer.protocol.content.values import Payload
 from gossamer.protocol.patterns.groups import HEARTBEAT_S
 from support.local_nodes import LocalNode

@@ -13,9 +13,8 @@ import psutil
 import pytest
 
 from gossamer.replay.command import SIMULATED
-from gossamer.replay.controller import Played
+from gossamer.replay.controller import REAL, Played, play
 from gossamer.replay.plan import Plan
-from gossamer.replay.playing import REAL, play
 from gossamer.sim.results.results import read_results
 from gossamer.sim.studies.peers.inputs.publications import matching
 from support.checkout import ROOT

@@ -27,9 +27,8 @@ from gossamer.node.errors import (
 )
 from gossamer.node.security.cluster import Membership, join_client_context, open_membership
 from gossamer.node.security.joining import join_protocol
-from gossamer.node.security.joining.client import join
-from gossamer.node.security.joining.join_protocol import Answer
-from gossamer.node.security.joining.messages import JoinLimits, receive_message, send_message
+from gossamer.node.security.joining.client import JoinLimits, join, receive_message, send_message
+from gossamer.node.security.joining.join_protocol import Answer, Token
 from gossamer.node.security.joining.server import (
     Attempts,
     JoinServer,
@@ -37,7 +36,6 @@ from gossamer.node.security.joining.server import (
     known_to,
     serve_joins,
 )
-from gossamer.node.security.joining.tokens import Token
 from gossamer.node.store.writer import writing_to
 from gossamer.protocol.kernel.errors import ConfigError
 from support.clusters import MadeCluster, made_cluster

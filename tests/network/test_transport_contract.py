@@ -13,7 +13,7 @@ import trio.testing
 from gossamer.node.errors import PeerUnreachable
 from gossamer.node.transport.base.base import Admitted, Cause
 from gossamer.node.transport.base.limits import Limits
-from gossamer.node.transport.streams.non_blocking import TcpStream
+from gossamer.node.transport.streams.byte_streams import TcpStream
 from gossamer.protocol.kernel.errors import CapacityError
 from support.memory_transport import MemoryNetwork
 from support.transport_peers import (

@@ -17,7 +17,7 @@ import trustme
 from gossamer.node.errors import ListenFailed, PeerUnreachable, PlainTextRefused
 from gossamer.node.transport.base.base import Address, Admitted, Transport
 from gossamer.node.transport.base.limits import Limits
-from gossamer.node.transport.streams.non_blocking import NonBlockingStream
+from gossamer.node.transport.streams.byte_streams import NonBlockingStream
 from gossamer.node.transport.streams.tls import TlsStream
 from gossamer.node.transport.tcp import Credentials, TcpTransport
 from support.transport_peers import (

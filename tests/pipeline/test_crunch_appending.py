@@ -19,9 +19,9 @@ from gossamer.sim.results.results import ResultsError
 from gossamer.sim.results.storage.place import LocalPlace, PlaceError
 from gossamer.spark.commands.cli import app
 from gossamer.spark.crunch.folders import find_runs
-from gossamer.spark.crunch.kept import RUNS_FILE, check_is_appendable
+from gossamer.spark.crunch.kept_runs import RUNS_FILE, check_is_appendable
+from gossamer.spark.storage.folders import grown_folder
 from gossamer.spark.storage.lineage import read_lineage
-from gossamer.spark.storage.replacing import grown_folder
 from support.made_up_results import contents, write_run
 from support.spark_processes import needs_spark
 from support.spark_results import crunch

@@ -32,8 +32,8 @@ from gossamer.sim.results.intervals import (
     variant,
 )
 from gossamer.sim.results.storage.place import LocalPlace
-from gossamer.sim.studies.peers.measuring.crunched import peer_rows
-from gossamer.sim.studies.tree_brokers.crunched import broker_rows
+from gossamer.sim.studies.peers.measuring.summary import peer_rows
+from gossamer.sim.studies.tree_brokers.records import broker_rows
 from gossamer.sim.study.statistics import (
     CDF,
     LORENZ,

@@ -143,7 +143,7 @@ def test_versions_of_tables_may_be_mixed(corpus: Corpus) -> None:
 def test_portions_of_runs_make_equal_tables(session: Any, corpus: Corpus, tmp_path: Path) -> None:
     """What the driver holds at a time is a portion, however many runs there are."""
     import gossamer.spark.crunch.crunching as crunching
-    import gossamer.spark.crunch.writing as writing
+    import gossamer.spark.crunch.kept_runs as writing
 
     held: list[int] = []
 

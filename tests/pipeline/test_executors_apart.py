@@ -18,9 +18,9 @@ import pytest
 from gossamer.sim.results.storage.place import LocalPlace, Place, place_of
 from gossamer.sim.results.storage.remote import RemotePlace
 from gossamer.sim.results.sweeps.plan import read_sweep
-from gossamer.spark.java import find_java_home
+from gossamer.spark.gateway import find_java_home
 from gossamer.spark.shipping.packing import ENVIRONMENT_FILE, ZIP_FILE, make_package, package_files
-from gossamer.spark.sweep.remote import finished_points
+from gossamer.spark.sweep.task import finished_points
 from support.checkout import ROOT
 from support.draws import Draws
 from support.object_store import BUCKET, ObjectStore, object_store

@@ -24,7 +24,7 @@ import trio
 from attrs import define, field
 
 from gossamer.sim.results.storage.place import LocalPlace
-from gossamer.spark.stream.folder import DELIVERIES, batches_of
+from gossamer.spark.stream.following import DELIVERIES, batches_of
 from support.draws import Draws
 from support.node_fleets import DEAREST, Fleet, ids_in, publish_at_once, subscribers, thresholds
 from support.node_processes import Shell

@@ -21,8 +21,7 @@ from gossamer.spark.crunch.folders import find_runs
 from gossamer.spark.errors import JobError
 from gossamer.spark.storage.folders import MARKER
 from gossamer.spark.storage.lineage import LINEAGE_FILE, read_lineage
-from gossamer.spark.sweep.inputs import read_sweep_at
-from gossamer.spark.sweep.running import SweepOptions, run_sweep
+from gossamer.spark.sweep.running import SweepOptions, read_sweep_at, run_sweep
 from gossamer.spark.workload.writing import write_workload
 from support.made_up_results import contents, write_run, write_runs
 from support.object_store import BUCKET, ObjectStore

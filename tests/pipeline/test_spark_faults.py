@@ -14,14 +14,14 @@ from unittest.mock import Mock
 
 import pytest
 
+import gossamer.spark.masters as workers
 import gossamer.spark.sweep.running as running
-import gossamer.spark.workers as workers
 from gossamer.sim.row_tables.kinds import Wish
 from gossamer.spark.errors import ClusterLost, JobError
 from gossamer.spark.handover import SharedFolder
 from gossamer.spark.jobs import disk_errors, explained
+from gossamer.spark.masters import workers_watched
 from gossamer.spark.session import SessionSettings, spark_session
-from gossamer.spark.workers import workers_watched
 from gossamer.spark.workload.writing import write_workload
 from support.made_up_results import write_run
 from support.small_sweeps import made_up_results, run_made_up

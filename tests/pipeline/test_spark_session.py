@@ -16,12 +16,19 @@ from typing import Any, Final, Self
 import pyarrow.parquet as pq
 import pytest
 
-import gossamer.spark.java as java
+import gossamer.spark.gateway as java
 import gossamer.spark.masters as masters
 from gossamer.command.installing import install_hint
 from gossamer.command.main import main
 from gossamer.sim.errors import ScenarioError
-from gossamer.spark.configuration import configure_running, options_at_start, python_of
+from gossamer.spark.configuration import (
+    configure_running,
+    log_level_of,
+    memory_of,
+    option_of,
+    options_at_start,
+    python_of,
+)
 from gossamer.spark.errors import (
     ClusterError,
     ClusterLost,
@@ -30,10 +37,9 @@ from gossamer.spark.errors import (
     SparkMissing,
     WorkerLost,
 )
-from gossamer.spark.java import find_java_home, java_version
+from gossamer.spark.gateway import find_java_home, java_version
 from gossamer.spark.jobs import explained
 from gossamer.spark.masters import check_is_connect, check_is_master, check_reachable
-from gossamer.spark.options import log_level_of, memory_of, option_of
 from gossamer.spark.session import SessionSettings, spark_session
 from support.installed_command import install
 from support.node_processes import free_ports

@@ -22,20 +22,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-import gossamer.spark.workload.row_files as parts
+import gossamer.spark.workload.writing as parts
 import gossamer.spark.workload.writing as writing
 from gossamer.sim.churn import read_trace
 from gossamer.sim.results.results import ResultsError
 from gossamer.sim.results.storage.place import LocalPlace, PlaceError
-from gossamer.sim.row_tables.churn import ChurnRows
 from gossamer.sim.row_tables.kinds import KINDS, Wish, make_workload
+from gossamer.sim.row_tables.vinifera import ChurnRows
 from gossamer.spark.commands.cli import app
 from gossamer.spark.crunch.folders import find_runs
 from gossamer.spark.crunch.workloads import workload_rows
 from gossamer.spark.errors import JobError
 from gossamer.spark.storage.lineage import LINEAGE_FILE, read_lineage, running_command
-from gossamer.spark.workload.row_files import write_row_table
-from gossamer.spark.workload.writing import write_workload
+from gossamer.spark.workload.writing import write_row_table, write_workload
 from support.draws import larger
 from support.spark_results import crunch
 

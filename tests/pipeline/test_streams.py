@@ -19,10 +19,14 @@ from typer.testing import CliRunner
 from gossamer.sim.results.storage.place import LocalPlace, PlaceError
 from gossamer.spark.commands.cli import app
 from gossamer.spark.errors import JobError
-from gossamer.spark.stream.due import subscribers_of
-from gossamer.spark.stream.folder import DELIVERIES, batches_of, was_begun
-from gossamer.spark.stream.following import StreamSettings, follow_stream
-from gossamer.spark.stream.windows import WindowSettings
+from gossamer.spark.stream.due import WindowSettings, subscribers_of
+from gossamer.spark.stream.following import (
+    DELIVERIES,
+    StreamSettings,
+    batches_of,
+    follow_stream,
+    was_begun,
+)
 from support.spark_processes import (
     HUNG_S,
     needs_spark,

@@ -24,8 +24,8 @@ from gossamer.sim.studies.peers.simulation import simulate
 from gossamer.sim.study.scenarios import read_scenario
 from gossamer.sim.study.tasks import run_tasks
 from gossamer.spark.errors import ClusterLost, WorkerLost
+from gossamer.spark.gateway import find_java_home
 from gossamer.spark.handover import SharedFolder
-from gossamer.spark.java import find_java_home
 from gossamer.spark.jobs import explained
 from gossamer.spark.sweep.runner import tasks_on_spark
 from gossamer.spark.sweep.running import SweepOptions, run_sweep

@@ -17,7 +17,7 @@ from gossamer.protocol.brokers.core.codec import Codec
 from gossamer.protocol.brokers.core.effects import Send
 from gossamer.protocol.brokers.core.errors import MalformedMessageError
 from gossamer.protocol.brokers.core.messages import Id, client, neighbour
-from gossamer.protocol.brokers.core.plain import plain_filter, plain_values
+from gossamer.protocol.brokers.core.plain_data import plain_filter, plain_values
 from gossamer.protocol.brokers.graph import messages as g
 from gossamer.protocol.brokers.graph.broker import GraphBroker
 from gossamer.protocol.brokers.graph.codec import BETWEEN_BROKERS

@@ -17,9 +17,9 @@ import pytest
 import trio
 from attrs import define, field
 
-from gossamer.node.broker.engine import apart as apart_module
+from gossamer.node.broker.engine import forked_work as apart_module
 from gossamer.node.broker.engine import journal as journal_module
-from gossamer.node.broker.engine.apart import Apart, in_a_process, in_this_process
+from gossamer.node.broker.engine.forked_work import Apart, in_a_process, in_this_process
 from gossamer.node.broker.engine.journal import Entry, StoredJournal, recall
 from gossamer.node.broker.families.tree.host import TreeHost
 from gossamer.node.errors import StoreError

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gossamer.node.errors import BadFrame
 from gossamer.node.peer.batches import buffers
-from gossamer.node.peer.batches.scanning import scan
+from gossamer.node.peer.batches.taking import scan
 from gossamer.node.peer.frames.core import header
 from gossamer.node.peer.frames.event_frames import KINDS, MARK, event_frame, read_event_frame
 from gossamer.node.peer.frames.frame_types import frame_types

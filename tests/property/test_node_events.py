@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gossamer.node.local import frames as local
 from gossamer.node.peer.frames.events import Event, EventFormat, EventMemory
-from gossamer.node.security.encoding import encode
+from gossamer.node.security.identity import encode
 from gossamer.node.security.sealing import publisher_of
 from gossamer.node.transport.base.frames import FrameReader, encode_frame
 from gossamer.node.transport.base.limits import Limits

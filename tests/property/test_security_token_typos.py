@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.node.errors import TokenTextError
-from gossamer.node.security.joining.tokens import Token, read_token
+from gossamer.node.security.joining.join_protocol import Token, read_token
 
 hosts = st.from_regex(r"[a-z0-9.:-]{1,40}", fullmatch=True)
 tokens = st.builds(

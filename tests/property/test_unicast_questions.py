@@ -18,11 +18,11 @@ from gossamer.node.peer.frames.event_authentication import PlainEvents
 from gossamer.node.peer.frames.events import EventFormat
 from gossamer.node.peer.unicast import last_values
 from gossamer.node.peer.unicast.cluster_time import SERVICE as CLOCK
-from gossamer.node.peer.unicast.envelopes import REQUEST_TYPE, ReplyTo, enclosed, opened
 from gossamer.node.peer.unicast.last_values import SERVICE as LAST
+from gossamer.node.peer.unicast.messages import REQUEST_TYPE, ReplyTo, enclosed, opened
 from gossamer.node.peer.unicast.order import SERVICE as ORDER
 from gossamer.node.peer.unicast.order import read_answer
-from gossamer.node.security.encoding import encode
+from gossamer.node.security.identity import encode
 from gossamer.node.transport.base.base import Address
 from gossamer.protocol.content.schema import SchemaVersion
 from gossamer.protocol.content.values import Payload

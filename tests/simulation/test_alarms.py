@@ -15,8 +15,8 @@ import pytest
 
 from gossamer.sim.results.results import read_results
 from gossamer.sim.results.summary import result_hash
-from gossamer.sim.studies.custom.agreement import first_difference, scenario_of
 from gossamer.sim.studies.custom.records import CustomRecord
+from gossamer.sim.studies.custom.rehearsal import first_difference, scenario_of
 from gossamer.sim.studies.custom.simulation import simulate_custom
 from gossamer.sim.study.contract import Execution
 from support.draws import Draws, few_or_many, larger

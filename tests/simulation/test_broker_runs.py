@@ -17,11 +17,9 @@ from gossamer.protocol.brokers.core.routing import compiled_index
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.sim.errors import SimulationError
-from gossamer.sim.studies.tree_brokers.measures import summarise_covering
-from gossamer.sim.studies.tree_brokers.records import BrokerRunRecord
-from gossamer.sim.studies.tree_brokers.report import aggregate_rows
+from gossamer.sim.studies.tree_brokers.records import BrokerRunRecord, summarise_covering
 from gossamer.sim.studies.tree_brokers.scenario import BrokerScenario, Overlay, Timing, Workload
-from gossamer.sim.studies.tree_brokers.simulation import simulate_brokers
+from gossamer.sim.studies.tree_brokers.study import aggregate_rows, simulate_brokers
 from gossamer.sim.studies.tree_brokers.unsubscription_burst import BurstRun, run_burst
 from gossamer.sim.study.tasks import run_tasks
 from support.checkout import ROOT

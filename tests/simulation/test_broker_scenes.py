@@ -10,9 +10,15 @@ from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.sim.studies.tree_brokers.overlay.service import TABLE_II
 from gossamer.sim.studies.tree_brokers.workloads.commuters import Commuters
 from gossamer.sim.studies.tree_brokers.workloads.game import Game
-from gossamer.sim.studies.tree_brokers.workloads.performance import Performance, Stage
 from gossamer.sim.studies.tree_brokers.workloads.processes import Processes
-from gossamer.sim.studies.tree_brokers.workloads.scene import MINUTE, SECOND, Scene, Workload
+from gossamer.sim.studies.tree_brokers.workloads.scene import (
+    MINUTE,
+    SECOND,
+    Performance,
+    Scene,
+    Stage,
+    Workload,
+)
 from gossamer.sim.studies.tree_brokers.workloads.siena import Siena
 from support.draws import larger, with_campaigns
 from support.scenes import play

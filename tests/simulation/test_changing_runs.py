@@ -17,9 +17,8 @@ from gossamer.sim.results.summary import result_hash, summarise
 from gossamer.sim.results.tables import print_summary
 from gossamer.sim.studies.peers.inputs import scenario as peers
 from gossamer.sim.studies.peers.inputs.changes import Drift, Turnover
-from gossamer.sim.studies.peers.measuring.bounds import outgrown
 from gossamer.sim.studies.peers.measuring.records import RunRecord, SystemRecord
-from gossamer.sim.studies.peers.measuring.summary import summarise_system
+from gossamer.sim.studies.peers.measuring.summary import outgrown, summarise_system
 from gossamer.sim.studies.peers.preview import preview
 from gossamer.sim.studies.peers.running.system_run import SystemRun
 from gossamer.sim.studies.peers.simulation import simulate

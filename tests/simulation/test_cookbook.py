@@ -21,8 +21,8 @@ from gossamer.sim.engine.event_engine import EventEngine
 from gossamer.sim.engine.protocol_run import Engine, ProtocolRun, Schedule, once
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.custom import simulation
-from gossamer.sim.studies.custom.agreement import first_difference, scenario_of
 from gossamer.sim.studies.custom.records import CustomRecord
+from gossamer.sim.studies.custom.rehearsal import first_difference, scenario_of
 from gossamer.sim.study.scenarios import read_scenario
 from support.checkout import ROOT
 from support.draws import larger, with_campaigns

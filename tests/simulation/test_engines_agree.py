@@ -15,9 +15,13 @@ from gossamer.protocol.peer.sampling.sampler import make_sampler, sample_hint, s
 from gossamer.protocol.peer.settings import config, presets
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state.state import State, make_state
-from gossamer.sim.engine.cycle_engine import CycleEngine, give_no_hint, make_network
+from gossamer.sim.engine.cycle_engine import (
+    CycleEngine,
+    fill_random_views,
+    give_no_hint,
+    make_network,
+)
 from gossamer.sim.engine.event_engine import EventEngine
-from gossamer.sim.engine.initialisers import fill_random_views
 from support.overlays import arrays_of
 from support.ping_protocol import chain_records
 

@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 
 from gossamer.protocol.content.filters import exact_publication
-from gossamer.sim.figures.covering.bursts import studies as bursts
-from gossamer.sim.figures.covering.bursts.runs import GROUPS, delay_groups
+from gossamer.sim.figures.covering import burst_studies as bursts
+from gossamer.sim.figures.covering.burst_runs import GROUPS, delay_groups
 from gossamer.sim.figures.covering.figures import EXPERIMENTS
-from gossamer.sim.figures.covering.scenes.mobile_studies import plan_mobile
-from gossamer.sim.figures.covering.scenes.scene_plots import plot_overlay
-from gossamer.sim.figures.covering.scenes.workflow_studies import plan_workflow
+from gossamer.sim.figures.covering.scene_plots import plot_overlay
+from gossamer.sim.figures.covering.scenes import plan_mobile
+from gossamer.sim.figures.covering.workflow_studies import plan_workflow
 from gossamer.sim.figures.dissemination import studies as trees
 from gossamer.sim.figures.scot import studies as scot
 from gossamer.sim.results.plot_style import plot_style, save
 from gossamer.sim.studies.scot.workloads import Quotes, Topics
-from gossamer.sim.studies.tree_brokers import placement as placing
+from gossamer.sim.studies.tree_brokers import covering_workload as placing
 from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
 from gossamer.sim.studies.tree_brokers.overlay import topology as overlays
 from gossamer.sim.studies.tree_brokers.overlay.service import CongestedTimes

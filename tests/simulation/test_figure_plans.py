@@ -22,12 +22,12 @@ from gossamer.sim.figures.common.claims import (
     SHARE,
     Check,
     Claim,
+    side_by_side,
     write_claims,
 )
-from gossamer.sim.figures.common.kept_points import kept_beside, run_kept_points
 from gossamer.sim.figures.common.measurements import PATH, TREE, Measurements
-from gossamer.sim.figures.common.readings import side_by_side
-from gossamer.sim.figures.covering.readings.readings import READINGS
+from gossamer.sim.figures.common.points import kept_beside, run_kept_points
+from gossamer.sim.figures.covering.readings import READINGS
 from gossamer.sim.figures.kindred import setup as kindred
 from gossamer.sim.figures.kindred import studies as kindred_studies
 from gossamer.sim.figures.kindred.bounds import CLAIMS, check_bounds

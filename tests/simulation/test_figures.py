@@ -18,17 +18,17 @@ import pytest
 
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.figures import FIGURES
-from gossamer.sim.figures.covering.bursts.burst_figures import BURSTS
-from gossamer.sim.figures.covering.readings import readings as covering_readings
-from gossamer.sim.figures.covering.scenes.mobile import MOBILE
-from gossamer.sim.figures.covering.scenes.workflow import WORKFLOWS
+from gossamer.sim.figures.covering import readings as covering_readings
+from gossamer.sim.figures.covering.figures import BURSTS
+from gossamer.sim.figures.covering.mobile_claims import MOBILE
 from gossamer.sim.figures.covering.table import TABLE
+from gossamer.sim.figures.covering.workflow import WORKFLOWS
 from gossamer.sim.figures.dissemination import figures as trees
-from gossamer.sim.figures.dissemination import readings as trees_readings
+from gossamer.sim.figures.dissemination import studies as trees_readings
 from gossamer.sim.figures.dissemination import studies as trees_studies
 from gossamer.sim.figures.dissemination.studies import MADE_UP, ONE_KEYWORD
 from gossamer.sim.figures.kindred.setup import KINDRED
-from gossamer.sim.figures.scot import readings as scot_readings
+from gossamer.sim.figures.scot import studies as scot_readings
 from gossamer.sim.figures.vinifera.claims import expected_lookup_hops
 from gossamer.sim.figures.vinifera.studies import QUICK
 from gossamer.sim.results.results import ResultsError

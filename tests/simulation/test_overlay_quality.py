@@ -21,8 +21,7 @@ from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state.state import State, make_state
 from gossamer.protocol.peer.topology.utility import friend_utility
 from gossamer.sim.churn import ChurnTrace, write_trace
-from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
-from gossamer.sim.engine.initialisers import fill_random_views
+from gossamer.sim.engine.cycle_engine import CycleEngine, fill_random_views, make_network
 from gossamer.sim.studies.peers.inputs import scenario as peers
 from gossamer.sim.studies.peers.measuring import overlay_measures
 from gossamer.sim.studies.peers.measuring.summary import summarise_system

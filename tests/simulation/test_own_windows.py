@@ -19,7 +19,7 @@ from gossamer.protocol.kernel.struct import Struct
 from gossamer.sim.custom.simulation import Simulation
 from gossamer.sim.results.summary import result_hash
 from gossamer.sim.studies.custom import simulation
-from gossamer.sim.studies.custom.agreement import first_difference, scenario_of
+from gossamer.sim.studies.custom.rehearsal import first_difference, scenario_of
 from gossamer.sim.study.contract import Execution
 from support.draws import Draws, few_or_many
 from support.own_protocols import PROTOCOLS, protocol_file, scenario_file

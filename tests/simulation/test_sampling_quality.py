@@ -18,8 +18,7 @@ from gossamer.protocol.peer.sampling import sampler as samplers
 from gossamer.protocol.peer.settings.config import SAMPLERS
 from gossamer.sim.bench.sampler_quality import Overlay
 from gossamer.sim.custom.library.graphs import clustering, mean_path_length
-from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
-from gossamer.sim.engine.initialisers import fill_random_views, join_via
+from gossamer.sim.engine.cycle_engine import CycleEngine, fill_random_views, join_via, make_network
 from gossamer.sim.studies.peers.measuring.graph_measures import (
     in_degrees,
     undirected_view_graph,

@@ -13,9 +13,9 @@ from gossamer.protocol.brokers.scot.memory.table import Catalogue
 from gossamer.protocol.content.filters import parse
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.studies.scot.burst import Burst, BurstResult, run_burst
-from gossamer.sim.studies.scot.overlays import figure_8, graph_of
 from gossamer.sim.studies.scot.replay.catalogue import RememberingCatalogue
 from gossamer.sim.studies.scot.replay.network import Links, ScotNetwork, ServiceTimes
+from gossamer.sim.studies.scot.workloads import figure_8, graph_of
 from support.scot_watcher import Watcher
 
 SUBSCRIBERS, IN_EACH_CLUSTER = 30, 2

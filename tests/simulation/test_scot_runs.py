@@ -19,11 +19,11 @@ from gossamer.protocol.brokers.scot.memory.messages import OverlayGrown
 from gossamer.protocol.content.filters import parse
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.results.results import write_results
-from gossamer.sim.studies.scot.overlays import figure_2
 from gossamer.sim.studies.scot.records import ScotRunRecord, summarise_routing
 from gossamer.sim.studies.scot.replay.network import Links, ScotNetwork, ServiceTimes, Unobserved
 from gossamer.sim.studies.scot.scenario import HighRate, Overlay, ScotScenario, Workload
-from gossamer.sim.studies.scot.simulation import simulate_scot
+from gossamer.sim.studies.scot.study import simulate_scot
+from gossamer.sim.studies.scot.workloads import figure_2
 from gossamer.sim.study.plot import PlotOptions, plots_as
 from support.draws import with_campaigns
 from support.scot_watcher import Watcher

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import gossamer.sim.studies.dissemination.simulation as trees
-import gossamer.sim.studies.scot.simulation as scot
-import gossamer.sim.studies.tree_brokers.simulation as brokers
+import gossamer.sim.studies.scot.study as scot
+import gossamer.sim.studies.tree_brokers.study as brokers
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.results.results import write_results
 from gossamer.sim.results.summary import result_hash, summarise

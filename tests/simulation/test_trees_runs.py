@@ -11,21 +11,19 @@ import pytest
 
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.dissemination import scenario as trees
-from gossamer.sim.studies.dissemination.adaptation import adaptation_plot
+from gossamer.sim.studies.dissemination.adaptation import adaptation as adaptation_plot
 from gossamer.sim.studies.dissemination.adaptation.adaptation import (
     ADAPTIVE,
     Adaptation,
     run_adaptation,
 )
 from gossamer.sim.studies.dissemination.adaptation.network import SECOND, Timing, TreeNetwork
-from gossamer.sim.studies.dissemination.measures import summarise_strategy
-from gossamer.sim.studies.dissemination.pictures import places_of
-from gossamer.sim.studies.dissemination.plots import pictures_of
-from gossamer.sim.studies.dissemination.records import TreesRunRecord
+from gossamer.sim.studies.dissemination.inputs import dynamics
+from gossamer.sim.studies.dissemination.inputs.topologies import waxman
+from gossamer.sim.studies.dissemination.plots import pictures_of, places_of
+from gossamer.sim.studies.dissemination.records import TreesRunRecord, summarise_strategy
 from gossamer.sim.studies.dissemination.simulation import simulate_trees
 from gossamer.sim.studies.dissemination.strategies import STRATEGIES
-from gossamer.sim.studies.dissemination.topologies.generators import waxman
-from gossamer.sim.studies.dissemination.workload import dynamics
 
 SCENARIO = """
 kind = "trees"

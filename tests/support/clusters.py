@@ -12,7 +12,7 @@ from pathlib import Path
 from attrs import define, field
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from gossamer.node.security.certificates import PeerCertificate
+from gossamer.node.security.certificates import PeerCertificate, issue_certificate
 from gossamer.node.security.cluster import (
     ClusterFolder,
     Membership,
@@ -22,7 +22,6 @@ from gossamer.node.security.cluster import (
 )
 from gossamer.node.security.event_keys import EventKey, make_event_key
 from gossamer.node.security.identity import Identity, save_identity
-from gossamer.node.security.issuing import issue_certificate
 from gossamer.node.security.joining.admission import Registrar, open_registrar, record_certificate
 from gossamer.node.store import Store
 

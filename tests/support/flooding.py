@@ -20,9 +20,9 @@ from gossamer.protocol.brokers.core.codec import Codec
 from gossamer.protocol.brokers.core.dump import name_in
 from gossamer.protocol.brokers.core.effects import Outbox
 from gossamer.protocol.brokers.core.errors import UnknownNeighbourError
+from gossamer.protocol.brokers.core.message_shapes import COUNT, ID, VALUES, shape
 from gossamer.protocol.brokers.core.messages import Hop, Id
 from gossamer.protocol.brokers.core.routing import NewIndex, Routing
-from gossamer.protocol.brokers.core.shapes import COUNT, ID, VALUES, shape
 from gossamer.protocol.brokers.core.state import BrokerState, Session, first_number
 from gossamer.protocol.content.filters import Filter, exact_publication
 from gossamer.protocol.content.filters import Publication as Values

@@ -27,9 +27,8 @@ from gossamer.protocol.brokers.core.messages import (
 from gossamer.protocol.content.filters import parse
 from gossamer.sim.studies.side_by_side import run_systems
 from gossamer.sim.study.contract import Execution, Study
-from gossamer.sim.study.measure import Measure
-from gossamer.sim.study.records import WHOLE, Expected, Table
-from gossamer.sim.study.scenario_checks import whole_field
+from gossamer.sim.study.records import WHOLE, Expected, Measure, Table
+from gossamer.sim.study.scenarios import whole_field
 from gossamer.sim.study.statistics import Columns, Row, distribution, measure_rows
 from gossamer.sim.study.toml_files import Document, check_keys, toml_line
 from support.flooding import FloodingBroker

@@ -16,7 +16,7 @@ from gossamer.client.address import LocalAddress
 from gossamer.node.config.node import Local
 from gossamer.node.local.address import local_address
 from gossamer.node.local.client import LocalClient, ReceivedEvent, open_client
-from gossamer.node.local.follower import Follower, follow
+from gossamer.node.local.durable import Follower, follow
 from gossamer.node.local.groups.service import Groups
 from gossamer.node.local.history import FILE_NAME, open_history
 from gossamer.node.local.services import LocalCounts, Services

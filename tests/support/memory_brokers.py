@@ -13,15 +13,14 @@ import attrs
 import trio
 
 from gossamer.node.broker.assembly import BrokerNode, run_broker
-from gossamer.node.broker.contract.host import FamilyHost
-from gossamer.node.broker.contract.tables import id_text
+from gossamer.node.broker.contract.host import FamilyHost, id_text
 from gossamer.node.broker.deliveries import event_of
 from gossamer.node.broker.dependencies import BrokerDependencies
-from gossamer.node.broker.engine.apart import in_this_process
+from gossamer.node.broker.engine.forked_work import in_this_process
 from gossamer.node.broker.families.graph.host import GraphHost
 from gossamer.node.broker.families.scot.host import ScotHost
 from gossamer.node.broker.families.tree.host import TreeHost
-from gossamer.node.broker.member import Member
+from gossamer.node.broker.members import Member
 from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.security.cluster import Membership
 from gossamer.node.store.writer import open_writer

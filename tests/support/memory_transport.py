@@ -23,7 +23,7 @@ from gossamer.node.transport.base.base import Address, Admitted, Handler, LocalP
 from gossamer.node.transport.base.frames import CONTROL_FRAMES
 from gossamer.node.transport.base.limits import HEADER_BYTES, Limits
 from gossamer.node.transport.handshake import introduce
-from gossamer.node.transport.streams.race import AllFailedError, first_success, interleave
+from gossamer.node.transport.streams.byte_streams import AllFailedError, first_success, interleave
 
 # Bytes on their way in one direction before the sender waits, as in a socket's buffers.
 PIPE_BYTES = 1 << 16

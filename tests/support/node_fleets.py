@@ -19,7 +19,7 @@ from gossamer.client.address import LocalAddress
 from gossamer.node.commands.folder import address_of
 from gossamer.node.errors import NodeError, UnacknowledgedError
 from gossamer.node.local.client import LocalClient, open_client
-from gossamer.node.local.follower import follow
+from gossamer.node.local.durable import follow
 from support.node_processes import (
     PATIENCE_S,
     Shell,

@@ -10,8 +10,7 @@ from gossamer.protocol.brokers.core.messages import Publish, Subscribe, Unsubscr
 from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.protocol.content.filters import Filter
 from gossamer.sim.studies.tree_brokers.overlay.service import FixedTimes
-from gossamer.sim.studies.tree_brokers.workloads.performance import Stage
-from gossamer.sim.studies.tree_brokers.workloads.scene import NUMBER, SECOND, Scene, Workload
+from gossamer.sim.studies.tree_brokers.workloads.scene import NUMBER, SECOND, Scene, Stage, Workload
 
 SWIFT = FixedTimes(subscription=500, unsubscription=500, publication=500)
 # Within which any message arrives everywhere, at those times.

@@ -5,7 +5,7 @@ import gc
 import pandas  # noqa: F401
 from pyspark.daemon import manager
 
-import gossamer.sim.studies.peers.measuring.crunched
+import gossamer.sim.studies.peers.measuring.summary
 import gossamer.sim.studies.peers.study
 import gossamer.spark.crunch.crunching
 import gossamer.spark.stream.following

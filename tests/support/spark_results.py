@@ -9,7 +9,7 @@ from typing import Any
 from gossamer.sim.results.storage.place import LocalPlace, Place
 from gossamer.spark.crunch.crunching import Crunched, crunch_results
 from gossamer.spark.crunch.folders import find_runs
-from gossamer.spark.stream.folder import windows_of
+from gossamer.spark.stream.following import windows_of
 
 
 def crunch(

@@ -18,8 +18,13 @@ from gossamer.node.peer import peer_parts
 from gossamer.node.peer.batches import machine_code
 from gossamer.node.peer.batches.buffers import Batch
 from gossamer.node.peer.batches.exchange import InterpretedRules, LinkedRules, Rules
-from gossamer.node.peer.batches.machine_code import EVENTS, STEPS
-from gossamer.node.peer.batches.steps import BufferedStep, linked_step, take_one
+from gossamer.node.peer.batches.machine_code import (
+    EVENTS,
+    STEPS,
+    BufferedStep,
+    linked_step,
+    take_one,
+)
 from gossamer.node.peer.frames.core import Core
 from gossamer.protocol.kernel.linking import LinkedCode
 

@@ -19,10 +19,9 @@ from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.side_by_side import run_systems
 from gossamer.sim.study.contract import Execution, Study, SystemRecord
 from gossamer.sim.study.environment import peak_memory_bytes, versions
-from gossamer.sim.study.measure import Measure
 from gossamer.sim.study.plot import Drawing
-from gossamer.sim.study.records import WHOLE, Expected, Table
-from gossamer.sim.study.scenario_checks import number, to_float, whole_field
+from gossamer.sim.study.records import WHOLE, Expected, Measure, Table
+from gossamer.sim.study.scenarios import number, to_float, whole_field
 from gossamer.sim.study.statistics import Columns, Row, distribution, measure_rows
 from gossamer.sim.study.toml_files import Document, check_keys, toml_line
 

@@ -16,7 +16,6 @@ import trio
 import trustme
 from trio.testing import memory_stream_pair
 
-from gossamer.node.transport.base.back_off import BackOff
 from gossamer.node.transport.base.base import (
     Address,
     Admitted,
@@ -27,7 +26,7 @@ from gossamer.node.transport.base.base import (
     Transport,
 )
 from gossamer.node.transport.base.frames import MESSAGE_FRAMES, FrameReader, encode_frame
-from gossamer.node.transport.base.limits import Limits
+from gossamer.node.transport.base.limits import BackOff, Limits
 from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.connection import Connection
 from gossamer.node.transport.links import ConnectionPool, PoolEvents

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gossamer.protocol.dissemination.graphs.graph import Graph, make_graph
 from gossamer.protocol.dissemination.graphs.spanning import Trees
 from gossamer.protocol.dissemination.sample import Sample, make_sample
-from gossamer.sim.studies.dissemination.topologies.draws import Stream
+from gossamer.sim.studies.dissemination.inputs.topologies import Stream
 
 # Eighths add up without rounding, so that sums in any order are equal.
 EIGHTH = 1 / 8

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from gossamer.sim.study.measure import Measure
+from gossamer.sim.study.records import Measure
 from gossamer.sim.study.watching import NODE, Course, Curve, Overlay, links_table
 
 KINDS = ("ring", "friend & foe")

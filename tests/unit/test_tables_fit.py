@@ -17,7 +17,7 @@ from gossamer.node.commands.cluster.listing import members_lines, members_table
 from gossamer.node.commands.cluster.tracing import tables_for_people
 from gossamer.node.commands.cluster.watching import picture, status_table
 from gossamer.node.config.file import config_table, load_config
-from gossamer.node.doctor.findings import Finding, findings_table
+from gossamer.node.doctor.failures import Finding, findings_table
 from gossamer.node.monitoring.cluster import cluster_view
 from gossamer.node.page.snapshot import PeerView
 from gossamer.sim.commands.reproduction import benchmark_table, claims_table

@@ -38,7 +38,7 @@ class NodeRequests:
         return await self._json("cluster")
 
     async def tables(self) -> dict[str, Any]:
-        """The tables of a broker; see `gossamer.node.broker.contract.tables`.
+        """The tables of a broker; see `gossamer.node.broker.contract.host`.
 
         Raises:
             RefusedByNodeError: the node is none.

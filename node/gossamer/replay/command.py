@@ -17,17 +17,17 @@ from gossamer.command.waiting import waiting
 from gossamer.node.commands.cluster.membership import MAX_LOCAL_PEERS
 from gossamer.node.errors import ConfigurationError
 from gossamer.protocol.peer.state.state import COUNTER_NAMES
-from gossamer.replay.controller import Played
-from gossamer.replay.plan import make_plan
-from gossamer.replay.playing import (
+from gossamer.replay.controller import (
     REAL,
     TOO_LATE,
+    Played,
     choose_speed,
     play,
     processes_for,
     warn_of_speed,
 )
-from gossamer.replay.tables import Accounts
+from gossamer.replay.plan import make_plan
+from gossamer.replay.recorder import Accounts
 from gossamer.sim.commands.destination import Destination, new_destination
 from gossamer.sim.commands.progress import Callback, progress_bars, stops_between_rounds
 from gossamer.sim.results.names import file_name

@@ -125,17 +125,17 @@ if TYPE_CHECKING:
     )
     from gossamer.sim.results.results import ResultsError
     from gossamer.sim.results.sweeps.table import PandasMissing, differences_of, means_of
-    from gossamer.sim.studies.custom.agreement import first_difference, scenario_of
-    from gossamer.sim.studies.dissemination.scenario import TreesScenario
-    from gossamer.sim.studies.dissemination.topologies.files import read_topology
-    from gossamer.sim.studies.dissemination.topologies.generators import (
+    from gossamer.sim.studies.custom.rehearsal import first_difference, scenario_of
+    from gossamer.sim.studies.dissemination.inputs.topologies import (
+        Topology,
         TransitStub,
         barabasi_albert,
         transit_stub,
         transit_stub_of,
         waxman,
     )
-    from gossamer.sim.studies.dissemination.topologies.topology import Topology
+    from gossamer.sim.studies.dissemination.inputs.topology_files import read_topology
+    from gossamer.sim.studies.dissemination.scenario import TreesScenario
     from gossamer.sim.studies.peers.inputs.changes import Drift, Turnover
     from gossamer.sim.studies.peers.inputs.scenario import (
         Churn,
@@ -149,8 +149,7 @@ if TYPE_CHECKING:
     from gossamer.sim.studies.tree_brokers.overlay.service import TABLE_II
     from gossamer.sim.studies.tree_brokers.scenario import BrokerScenario
     from gossamer.sim.studies.tree_brokers.workloads.game import Game
-    from gossamer.sim.studies.tree_brokers.workloads.performance import Stage
-    from gossamer.sim.studies.tree_brokers.workloads.scene import MINUTE, Scene
+    from gossamer.sim.studies.tree_brokers.workloads.scene import MINUTE, Scene, Stage
     from gossamer.sim.studies.worlds.network import Link, LossSchedule, PartitionPeriod
     from gossamer.sim.studies.worlds.sessions import Sessions
     from gossamer.sim.study.contract import Study
@@ -328,13 +327,12 @@ _PLACES = {
     "gossamer.sim.errors": "ScenarioError SimulationError SweepStopped TraceError UnknownNameError",
     "gossamer.sim.results.results": "ResultsError",
     "gossamer.sim.results.sweeps.table": "PandasMissing differences_of means_of",
-    "gossamer.sim.studies.custom.agreement": "first_difference scenario_of",
-    "gossamer.sim.studies.dissemination.scenario": "TreesScenario",
-    "gossamer.sim.studies.dissemination.topologies.files": "read_topology",
-    "gossamer.sim.studies.dissemination.topologies.generators": (
-        "TransitStub barabasi_albert transit_stub transit_stub_of waxman"
+    "gossamer.sim.studies.custom.rehearsal": "first_difference scenario_of",
+    "gossamer.sim.studies.dissemination.inputs.topologies": (
+        "Topology TransitStub barabasi_albert transit_stub transit_stub_of waxman"
     ),
-    "gossamer.sim.studies.dissemination.topologies.topology": "Topology",
+    "gossamer.sim.studies.dissemination.inputs.topology_files": "read_topology",
+    "gossamer.sim.studies.dissemination.scenario": "TreesScenario",
     "gossamer.sim.studies.peers.inputs.changes": "Drift Turnover",
     "gossamer.sim.studies.peers.inputs.scenario": "Churn Events Scenario Subscriptions System",
     "gossamer.sim.studies.peers.inputs.taken_from": "TakenFrom",
@@ -342,8 +340,7 @@ _PLACES = {
     "gossamer.sim.studies.tree_brokers.overlay.service": "TABLE_II",
     "gossamer.sim.studies.tree_brokers.scenario": "BrokerScenario",
     "gossamer.sim.studies.tree_brokers.workloads.game": "Game",
-    "gossamer.sim.studies.tree_brokers.workloads.performance": "Stage",
-    "gossamer.sim.studies.tree_brokers.workloads.scene": "MINUTE Scene",
+    "gossamer.sim.studies.tree_brokers.workloads.scene": "MINUTE Scene Stage",
     "gossamer.sim.studies.worlds.network": "Link LossSchedule PartitionPeriod",
     "gossamer.sim.studies.worlds.sessions": "Sessions",
     "gossamer.sim.study.contract": "Study",

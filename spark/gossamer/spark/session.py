@@ -38,11 +38,15 @@ from gossamer.spark.configuration import (
     remote_of,
 )
 from gossamer.spark.errors import CONNECT, EXTRA, ClusterError, JobError, SparkMissing
-from gossamer.spark.gateway import own_java, start_java
-from gossamer.spark.java import find_java_home
+from gossamer.spark.gateway import find_java_home, own_java, start_java
 from gossamer.spark.jobs import java_may_be_gone, job_errors
-from gossamer.spark.masters import NO_MASTER, check_is_connect, check_is_master, check_reachable
-from gossamer.spark.workers import workers_watched
+from gossamer.spark.masters import (
+    NO_MASTER,
+    check_is_connect,
+    check_is_master,
+    check_reachable,
+    workers_watched,
+)
 
 PATIENCE_S: Final = 120.0
 _MIB: Final = 2**20
@@ -74,7 +78,7 @@ class SessionSettings:
         log_level: of Spark's log on standard error.
         options: any further options of Spark; those without effect are refused.
         patience_s: how long a job waits for workers where a cluster has none.
-        py_files, archives: sent to executors, see `gossamer.spark.shipping.sending`.
+        py_files, archives: sent to executors, see `gossamer.spark.shipping.versions`.
     """
 
     master: str | None = None

@@ -22,7 +22,7 @@ from gossamer.node.commands.backup.archive import FORMAT as BACKUP_FORMAT
 from gossamer.node.config.node import SECTIONS
 from gossamer.node.local.frames import LOCAL_TYPES
 from gossamer.node.monitoring.metrics import METRICS
-from gossamer.node.store.schema import MIGRATIONS
+from gossamer.node.store.database import MIGRATIONS
 from gossamer.node.transport.base.frames import CONTROL_FRAMES
 from gossamer.node.transport.handshake import PROTOCOL_VERSION
 from gossamer.protocol.brokers.core.dump import FORMAT as DUMP_FORMAT

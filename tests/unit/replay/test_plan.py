@@ -17,19 +17,18 @@ from gossamer.protocol.content.subscription import parse_subscription
 from gossamer.protocol.peer.space.encoding import encode_event, encode_subscription
 from gossamer.protocol.peer.space.hashing import uniform_hashes
 from gossamer.protocol.peer.space.scales import held_boxes
-from gossamer.replay import playing
-from gossamer.replay.controller import Played
-from gossamer.replay.plan import PUBLISH, START, STOP, Plan, make_plan
-from gossamer.replay.playing import (
+from gossamer.replay import controller
+from gossamer.replay.controller import (
     HALVINGS,
     REHEARSED,
+    Played,
     choose_speed,
     rehearse,
     setup_of,
     warn_of_speed,
 )
-from gossamer.replay.recorder import Recorder
-from gossamer.replay.tables import Accounts
+from gossamer.replay.plan import PUBLISH, START, STOP, Plan, make_plan
+from gossamer.replay.recorder import Accounts, Recorder
 from gossamer.replay.worker import config_of
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.peers.inputs.scenario import FORMED, Subscriptions
@@ -161,7 +160,7 @@ def keep_up_at(most: float, monkeypatch: Patch) -> list[tuple[float, int]]:
             recorder.tallies[cycle] = Counter(rounds=10, rounds_late=late)
         return Played(recorder, plan.rounds, interrupted=False, deaths=0)
 
-    monkeypatch.setattr(playing, "play", play)
+    monkeypatch.setattr(controller, "play", play)
     return tried
 
 

@@ -11,15 +11,14 @@ import attrs
 import trio
 
 from gossamer.node.broker.composites import Composites
+from gossamer.node.broker.contract.host import ROWS
 from gossamer.node.broker.contract.matches import ForComposites, Match
-from gossamer.node.broker.contract.tables import ROWS
 from gossamer.node.broker.contract.wire import OVERLAY_FRAMES
 from gossamer.node.broker.dependencies import BrokerDependencies
-from gossamer.node.broker.engine.apart import worked_out
 from gossamer.node.broker.engine.engine import MICROSECONDS, Engine, Input
+from gossamer.node.broker.engine.forked_work import worked_out
 from gossamer.node.broker.engine.journal import StoredJournal, queue_id, recall
-from gossamer.node.broker.links.dialling import Dialler
-from gossamer.node.broker.links.links import Neighbours
+from gossamer.node.broker.links.links import Dialler, Neighbours
 from gossamer.node.broker.links.routes import Passage, Routes, RouteService
 from gossamer.node.broker.members import Members
 from gossamer.node.errors import NodeError, RefusedByPeer, WorkApartError
@@ -28,14 +27,17 @@ from gossamer.node.monitoring.logs import log
 from gossamer.node.monitoring.members import Member, MemberTable
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.address_book import AddressBook
-from gossamer.node.peer.membership.admission import admit
-from gossamer.node.peer.membership.disconnect_reasons import count_end, count_refusal
-from gossamer.node.peer.membership.doubles import DoubledIdentities
-from gossamer.node.peer.membership.met import note_connected, note_disconnected
+from gossamer.node.peer.membership.admission import (
+    admit,
+    count_end,
+    count_refusal,
+    note_connected,
+    note_disconnected,
+)
 from gossamer.node.peer.membership.renewal import RenewalService
 from gossamer.node.peer.membership.revocation import RevocationService
 from gossamer.node.peer.membership.services import make_services, show_certificate
-from gossamer.node.peer.membership.status import Standing
+from gossamer.node.peer.membership.status import DoubledIdentities, Standing
 from gossamer.node.security.certificates import PeerCertificate
 from gossamer.node.security.descriptors import DescriptorCache
 from gossamer.node.security.identity import key_text
@@ -51,7 +53,7 @@ from gossamer.node.transport.base.base import (
 )
 from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.links import ConnectionPool, PoolEvents
-from gossamer.protocol.brokers.arrivals import no_message
+from gossamer.protocol.brokers.arrival_queue import no_message
 from gossamer.protocol.brokers.core.effects import (
     Adopted,
     Compute,

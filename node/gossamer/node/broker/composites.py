@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import attrs
 import trio
+from attrs import frozen
 
 from gossamer.node.broker.client_composites import (
     PART,
@@ -27,19 +28,22 @@ from gossamer.node.broker.client_composites import (
 from gossamer.node.broker.contract.matches import ForComposites, Match
 from gossamer.node.broker.deliveries import Arrival, match_bytes
 from gossamer.node.broker.engine.engine import Engine
-from gossamer.node.broker.member import Member
-from gossamer.node.broker.members import Members
+from gossamer.node.broker.members import Member, Members
+from gossamer.node.errors import ClientRequestError
 from gossamer.node.monitoring.logs import log
 from gossamer.node.store import Store
 from gossamer.node.store.broker import StoredComposite
 from gossamer.node.store.writer import StoreWriter
 from gossamer.protocol.brokers.core.effects import Deliver
+from gossamer.protocol.brokers.core.errors import MalformedMessageError
 from gossamer.protocol.brokers.core.messages import Subscribe, Unsubscribe, client
-from gossamer.protocol.brokers.core.plain import plain_filter
+from gossamer.protocol.brokers.core.plain_data import plain_filter, plain_values, read_values
+from gossamer.protocol.content import filters
 from gossamer.protocol.content.errors import ContentError
-from gossamer.protocol.content.filters import Filter
-from gossamer.protocol.content.filters.composite import Composite, parse_composite
-from gossamer.protocol.content.limits import FRAME_BYTES
+from gossamer.protocol.content.filters import Filter, Publication, exact_publication
+from gossamer.protocol.content.filters.composite import Composite, is_composite, parse_composite
+from gossamer.protocol.content.limits import FRAME_BYTES, MAX_NAME
+from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.kernel.errors import CapacityError, ExpressionError, ProtocolError
 
 # What a client misses is logged so often at most.
@@ -301,3 +305,74 @@ def _noted(member: Member, message: Subscribe | Unsubscribe) -> Callable[[], Non
             held.pop(message.label, None)
 
     return note
+
+
+# What clients of a broker write, read: filters and publications, with or without a schema.
+
+
+@frozen
+class Content:
+    """What filters and publications may be about.
+
+    Attributes:
+        schema: names and types that they have to fit; None: anything.
+    """
+
+    schema: Schema | None = None
+
+    def filter(self, text: str) -> Filter:
+        """The filter that a client wrote, in gossamer's language or PADRES'.
+
+        Raises:
+            ExpressionError: it is none; its column says where.
+            ContentError: it is too long for others to read.
+        """
+        found = filters.parse(text, self.schema)
+        plain_filter(found)
+        return found
+
+    def composite(self, text: str) -> Composite:
+        """The composite subscription that a client wrote; raises `ExpressionError`."""
+        return parse_composite(text, self.schema)
+
+    def publication(self, data: Mapping[str, Any]) -> Publication:
+        """The publication that travelled from a client as plain data.
+
+        Raises:
+            ClientRequestError: a value is none.
+            ContentError: the values do not fit the schema, or are too long for others to read.
+        """
+        try:
+            values = exact_publication(read_values(data, "values"), self.schema)
+        except MalformedMessageError as error:
+            reason = f"{error.field} holds {error.value}, expected {error.expected}"
+            raise ClientRequestError(reason) from None
+        plain_values(values)
+        return values
+
+
+def check_label(label: str) -> None:
+    """Refuse what is no label; raises `ClientRequestError`."""
+    if not 0 < len(label) <= MAX_NAME or not label.isprintable():
+        reason = f"a label has 1 to {MAX_NAME} printable characters, expected other than {label!r}"
+        raise ClientRequestError(reason)
+
+
+def check_window(text: str, within_s: float | None) -> None:
+    """Refuse a composite subscription without a window, and a window without that.
+
+    Args:
+        text: of a subscription; a composite one begins with a brace.
+        within_s: seconds, None for no window.
+
+    Raises:
+        ClientRequestError: it has only one of the two.
+    """
+    if is_composite(text) and within_s is None:
+        reason = "a composite subscription ('{...}') needs a window in seconds, as of --within 10"
+        raise ClientRequestError(reason)
+    if within_s is not None and not is_composite(text):
+        reason = (
+            "only a composite subscription has a window (--within), such as '{a > 1} & {b > 1}'"
+        )
+        raise ClientRequestError(reason)

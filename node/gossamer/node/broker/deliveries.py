@@ -9,13 +9,13 @@ from typing import Any, Final
 import cbor2
 from attrs import frozen
 
+from gossamer.node.broker.contract.host import id_text
 from gossamer.node.broker.contract.matches import Match
-from gossamer.node.broker.contract.tables import id_text
 from gossamer.node.store.broker import QueuedDelivery
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.protocol.brokers.core.effects import Deliver
 from gossamer.protocol.brokers.core.messages import Id
-from gossamer.protocol.brokers.core.plain import plain_values
+from gossamer.protocol.brokers.core.plain_data import plain_values
 from gossamer.protocol.content.filters import Publication
 
 # Begins what is kept of a match, where a publication has its identifier.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import attrs
 
 from gossamer.node.broker.contract.host import FamilyHost
-from gossamer.node.broker.engine.apart import Apart, in_a_process
+from gossamer.node.broker.engine.forked_work import Apart, in_a_process
 from gossamer.node.peer.membership.services import Present
 from gossamer.node.security.cluster import Membership
 from gossamer.node.store.writer import StoreWriter

@@ -4,36 +4,37 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Final
 
 import trio
 from attrs import frozen
 
+from gossamer.client.address import LocalAddress
 from gossamer.node.broker.client_composites import PART
-from gossamer.node.broker.composites import Composites
-from gossamer.node.broker.content import Content, check_label, check_window
-from gossamer.node.broker.contract.tables import id_text
+from gossamer.node.broker.composites import Composites, Content, check_label, check_window
+from gossamer.node.broker.contract.host import id_text
 from gossamer.node.broker.deliveries import event_of
 from gossamer.node.broker.links.routes import Passage
-from gossamer.node.broker.member import Member
-from gossamer.node.broker.members import Members
-from gossamer.node.errors import BadFrame, ClientRequestError
-from gossamer.node.local.frames import NEW
+from gossamer.node.broker.members import Member, Members
+from gossamer.node.errors import BadFrame, ClientRequestError, PeerRefused
+from gossamer.node.local.address import Door, close_door, open_door
+from gossamer.node.local.frames import BROKER, BROKER_FRAMES, NEW, admitted_end, schema_to_wire
 from gossamer.node.local.requests import GONE, Requests
 from gossamer.node.local.services import REFUSALS, NodeServices
+from gossamer.node.local.serving.server import LocalService
 from gossamer.node.store.broker import QueuedDelivery
 from gossamer.node.transport.base.base import Cause, Farewell
-from gossamer.node.transport.base.frames import encode_frame
+from gossamer.node.transport.base.frames import FrameReader, encode_frame
 from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.connection import Connection
 from gossamer.protocol.brokers.core.messages import Id, Publish
 from gossamer.protocol.content.filters import Filter, Publication
 from gossamer.protocol.content.filters.composite import is_composite
 from gossamer.protocol.content.values import Payload
-from gossamer.protocol.kernel.errors import CapacityError
+from gossamer.protocol.kernel.errors import CapacityError, ProtocolError
 
 # Deliveries read from the disk at a time.
 DELIVERIES: Final = 64
@@ -259,3 +260,74 @@ def passage_json(passage: Passage) -> dict[str, Any]:
         "from": passage.source,
         "to": list(passage.onward),
     }
+
+
+# The local socket of a broker.
+
+
+ANYTHING: Final = ""
+
+
+class BrokerServer(LocalService):
+    """Serves the clients of a broker; made by `open_broker_server`."""
+
+    def __init__(self, door: Door, services: BrokerServices, key: str, queue_id: str) -> None:
+        super().__init__(door, services)
+        self._services: BrokerServices = services
+        self._key = key
+        self._queue = queue_id
+        schema = services.content.schema
+        self._schema = ANYTHING if schema is None else schema_to_wire(schema)
+
+    async def _welcome(self, stream: trio.SocketStream, reader: FrameReader, frame: Frame) -> None:
+        if frame.get("ordered"):
+            raise PeerRefused("this node is a broker and has no order (--ordered), expected a peer")
+        members = self._services.members
+        admitted = admitted_end(stream, frame, reader.take_rest())
+        connection = Connection(admitted, self._limits, BROKER_FRAMES, refuse=self._refuse)
+        session = BrokerSession(connection, self._services)
+        aside = frame.get("aside", False)
+        try:
+            member = await members.attach(frame.get("client"), session, aside=aside)
+        except ClientRequestError as error:
+            raise PeerRefused(error.reason, Cause.BUSY) from None
+        except ProtocolError as error:
+            raise PeerRefused(str(error), Cause.REFUSED) from None
+        try:
+            if not (member.nameless or aside) and frame.get("history") == self._queue:
+                await members.acknowledge(member, frame.get("acknowledged", 0))
+            fields = {} if member.nameless else {"history": self._queue}
+            await self._send_attached(
+                stream, role=BROKER, peer=self._key, schema=self._schema, **fields
+            )
+            with self._attached(connection):
+                self._note_end(await session.run(member, aside=aside))
+        finally:
+            members.leave(member, aside=aside)
+
+
+@asynccontextmanager
+async def open_broker_server(
+    address: LocalAddress, services: BrokerServices, key: str, queue_id: str
+) -> AsyncIterator[BrokerServer]:
+    """Serve clients at ``address`` while the context is open.
+
+    Args:
+        address: where.
+        services: what they are given.
+        key: of the broker, as text.
+        queue_id: id of the file in which deliveries are kept.
+
+    Raises:
+        ListenFailed: the socket cannot be opened.
+    """
+    door = open_door(address)
+    try:
+        async with trio.open_nursery() as nursery:
+            server = BrokerServer(door, services, key, queue_id)
+            nursery.start_soon(trio.serve_listeners, server.serve, [door.listener])
+            yield server
+            await server.say_goodbye()
+            nursery.cancel_scope.cancel()
+    finally:
+        close_door(door)

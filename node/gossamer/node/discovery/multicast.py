@@ -17,8 +17,15 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import trio
 
-from gossamer.node.discovery.network_interfaces import InterfaceAddress, choose, local_addresses
-from gossamer.node.discovery.sources import MULTICAST, Addresses, DiscoveredPeer, Tell
+from gossamer.node.discovery.sources import (
+    MULTICAST,
+    Addresses,
+    DiscoveredPeer,
+    InterfaceAddress,
+    Tell,
+    choose,
+    local_addresses,
+)
 from gossamer.node.errors import DiscoveryError, InterfaceError
 
 if TYPE_CHECKING:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+import platform
+import resource
+import shutil
 import socket
 import stat
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -14,11 +18,87 @@ from typing import Final
 import attrs
 import trio
 
-from gossamer.node.discovery.network_interfaces import InterfaceAddress, choose, local_addresses
-from gossamer.node.doctor.clock import Signs, check_own_clock
-from gossamer.node.doctor.failures import RENEW, REVOKED_ADVICE
-from gossamer.node.doctor.findings import Finding
+from gossamer.node.discovery.sources import InterfaceAddress, choose, local_addresses
+from gossamer.node.doctor.failures import RENEW, REVOKED_ADVICE, Finding
 from gossamer.node.errors import InterfaceError, NodeError
+
+# Whether this machine's clock can be believed: certificates are judged by it.
+#
+# A certificate that has expired and a clock that is ahead look the same. What tells them apart is
+# when this peer is known to have run: if the certificate was valid then, and nothing is known of
+# the time since, the clock may have jumped over its end.
+
+
+# Peers are off for weekends and holidays; what is longer is suspicious where a certificate ended
+# meanwhile, as a peer that runs renews it in time.
+SUSPICIOUS: Final = timedelta(days=60)
+# Clocks of file servers differ; an hour is more than they do.
+AHEAD: Final = timedelta(hours=1)
+ADVICE: Final = "Set this machine's clock (NTP) and look again, before anything else."
+
+
+@attrs.frozen
+class Signs:
+    """When this peer is known to have run, or its files to have been written.
+
+    Attributes:
+        seen: moments, each with what tells of it.
+        gap: the last long time of which nothing is known though the peer ran before and after it:
+            its end is when it ran again, by the clock of then.
+    """
+
+    seen: tuple[tuple[str, datetime], ...] = ()
+    gap: tuple[datetime, datetime] | None = None
+
+
+def check_own_clock(now: datetime, start: datetime, end: datetime, signs: Signs) -> Finding:
+    """Whether ``now`` fits what is known of this peer.
+
+    Args:
+        now: by this machine's clock.
+        start, end: between which its certificate is valid.
+        signs: of its life.
+    """
+    name, says = "clock", f"this machine's clock says {_text(now)}"
+    what, newest = max(signs.seen, key=lambda sign: sign[1], default=("the certificate", start))
+    if newest > now + AHEAD:
+        reason = f"{says}, and {what} is of {_text(newest)}: it is behind, or was ahead then"
+        return Finding(name, False, reason, ADVICE)
+    for before, after in _gaps(now, what, newest, signs):
+        if before[1] < end <= after and after - before[1] > SUSPICIOUS:
+            days = (after - before[1]).days
+            reason = (
+                f"{says}; {before[0]} is of {_text(before[1])}, when the certificate was valid, "
+                f"and nothing tells of the {days} days after it: unless this peer was off for so "
+                "long, the clock is ahead"
+            )
+            return Finding(name, False, reason, ADVICE)
+    return Finding(name, True, f"{says}; {what} is of {_text(newest)}")
+
+
+def _gaps(
+    now: datetime, what: str, newest: datetime, signs: Signs
+) -> Iterable[tuple[tuple[str, datetime], datetime]]:
+    """Times of which nothing is known: what tells of their beginning, and their end."""
+    yield (what, newest), now
+    if signs.gap is not None:
+        yield ("the last run before the clock moved on", signs.gap[0]), signs.gap[1]
+
+
+def signs_of_files(paths: Iterable[Path]) -> tuple[tuple[str, datetime], ...]:
+    """When each of the files that are there was last written."""
+    found = []
+    for path in paths:
+        try:
+            found.append((path.name, datetime.fromtimestamp(path.stat().st_mtime, UTC)))
+        except (OSError, OverflowError, ValueError):
+            continue
+    return tuple(found)
+
+
+def _text(when: datetime) -> str:
+    return f"{when:%Y-%m-%d %H:%M} UTC"
+
 
 MULTICAST_GROUP: Final = "224.0.0.251"
 MULTICAST_S: Final = 1.0
@@ -216,3 +296,58 @@ async def _comes_back(one: InterfaceAddress) -> bool:
         except OSError:
             return False
     return False
+
+
+# What this machine has to have for any node, whether there is one yet or not.
+
+
+# A node holds a descriptor for each connection to a peer, a client or its page, and some files.
+FEW_FILES: Final = 1024
+# What the state files of a node with the default settings may grow to.
+LITTLE_SPACE: Final = 1 << 30
+
+
+def check_machine(folder: Path, ports: tuple[int, ...]) -> list[Finding]:
+    """Whether a node could run here, in ``folder``, at these ports; nothing is changed."""
+    return [
+        check_python(),
+        check_files(),
+        check_space(folder),
+        check_place(folder),
+        *(check_port("0.0.0.0", port) for port in ports),
+    ]
+
+
+def check_python() -> Finding:
+    """Which Python it is; the package does not install for one that is too old."""
+    words = f"Python {platform.python_version()} on {platform.system()}, {sys.executable}"
+    return Finding("python", True, words)
+
+
+def check_files() -> Finding:
+    """Whether a process may have as many descriptors as a node needs."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    what = f"a process may have {soft} files and connections open"
+    if soft != resource.RLIM_INFINITY and soft < FEW_FILES:
+        return Finding("open files", False, what, f"ulimit -n {FEW_FILES}")
+    return Finding("open files", True, what)
+
+
+def check_space(folder: Path) -> Finding:
+    """Whether there is room for the files of a node."""
+    try:
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        return Finding("disk", False, f"{folder} cannot be looked at ({error.strerror})")
+    what = f"{free / (1 << 30):,.1f} GiB are free at {folder.absolute()}"
+    if free < LITTLE_SPACE:
+        return Finding("disk", False, what, "Make room: what cannot be kept waits in memory.")
+    return Finding("disk", True, what)
+
+
+def check_place(folder: Path) -> Finding:
+    """Whether this user can make a node's folder here."""
+    if os.access(folder, os.W_OK | os.X_OK):
+        return Finding("folder", True, f"this user may write to {folder.absolute()}")
+    what = f"this user may not write to {folder.absolute()}"
+    return Finding("folder", False, what, "Go to a folder of your own.")

@@ -12,9 +12,8 @@ from typing import Any, Final
 import attrs
 import trio
 
-from gossamer.node.discovery.network_interfaces import InterfaceAddress, IPAddress, local_addresses
-from gossamer.node.doctor.failures import banner_cause, connect_cause, handshake_cause
-from gossamer.node.doctor.findings import Finding
+from gossamer.node.discovery.sources import InterfaceAddress, IPAddress, local_addresses
+from gossamer.node.doctor.failures import Finding, banner_cause, connect_cause, handshake_cause
 from gossamer.node.errors import NodeError
 
 RESOLVE_S: Final = 10.0

@@ -30,7 +30,7 @@ from gossamer.node.errors import (
     NodeRunningError,
     NotStoppedError,
 )
-from gossamer.node.security.files import PRIVATE, write_file
+from gossamer.node.security.identity import PRIVATE, write_file
 
 LOCK_NAME: Final = "node.lock"
 TOKEN_BYTES: Final = 24

@@ -71,7 +71,7 @@ class ExactValues:
         """Values of an event that is to be published; `ContentError` where they do not fit."""
         if self._is_broker:
             # Not loaded for the clients of peers, which it would cost a third of their start.
-            from gossamer.protocol.brokers.core.plain import plain_values
+            from gossamer.protocol.brokers.core.plain_data import plain_values
 
             return plain_values(exact_publication(values, self.schema))
         assert self.schema is not None, "peers have one"
@@ -80,7 +80,7 @@ class ExactValues:
     def from_wire(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Values of an event that came."""
         if self._is_broker:
-            from gossamer.protocol.brokers.core.plain import read_values
+            from gossamer.protocol.brokers.core.plain_data import read_values
 
             return read_values(values, "values")
         assert self.schema is not None, "peers have one"

@@ -20,8 +20,8 @@ import trio
 from gossamer.client.frames import BROKER, LAST, NEW, PEER, RETAINED, VERSION
 from gossamer.node.errors import BadFrame
 from gossamer.node.local.peer_like import EventLike
-from gossamer.node.peer.unicast.envelopes import MAX_TOKEN, opened
 from gossamer.node.peer.unicast.last_values import LastMark, mark_of, marked
+from gossamer.node.peer.unicast.messages import MAX_TOKEN, opened
 from gossamer.node.transport.base.base import Address, Admitted, Hello, PeerIdentity
 from gossamer.node.transport.base.frames import CONTROL_FRAMES, encode_frame
 from gossamer.node.transport.base.schema import (

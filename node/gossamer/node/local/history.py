@@ -27,7 +27,7 @@ from gossamer.node.local.frames import event_values_from_wire, values_to_wire
 from gossamer.node.local.peer_like import EventLike
 from gossamer.node.store import Store, StoreLimits
 from gossamer.node.store.events import RetainedEvent
-from gossamer.node.store.subscriptions import StoredSubscription
+from gossamer.node.store.store import StoredSubscription
 from gossamer.node.store.writer import Aside, StoreWriter, open_writer
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.values import Payload, Value

@@ -16,8 +16,8 @@ from attrs import define, frozen
 from gossamer.node.errors import NoAnswerError, NobodyWaitsError, NotAcknowledged
 from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.local.peer_like import PeerLike
-from gossamer.node.peer.unicast.envelopes import ReplyTo, enclosed
-from gossamer.node.security.encoding import decode, encode
+from gossamer.node.peer.unicast.messages import ReplyTo, enclosed
+from gossamer.node.security.identity import decode, encode
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.values import Payload, Value
 from gossamer.protocol.patterns.replies import Arrival, OpenRequests

@@ -22,8 +22,8 @@ from typing import Any, Final
 import trio
 from attrs import define, field, frozen
 
-from gossamer.node.monitoring.causes import MEMBER_STATES
 from gossamer.node.monitoring.logs import log
+from gossamer.node.monitoring.metric_labels import MEMBER_STATES
 from gossamer.node.monitoring.metrics import Counters
 
 # How long a member may be suspect before it counts as failed: a restart takes less.

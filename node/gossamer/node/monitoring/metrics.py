@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import attrs
 
-from gossamer.node.monitoring.causes import (
+from gossamer.node.monitoring.metric_labels import (
     CLOSE_CAUSES,
     DROP_CAUSES,
     FORGERY_CAUSES,

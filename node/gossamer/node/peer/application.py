@@ -22,10 +22,9 @@ from gossamer.node.peer.publishing.event_publisher import EventPublisher, Outcom
 from gossamer.node.peer.publishing.publications import Publications
 from gossamer.node.peer.runtime import Runtime
 from gossamer.node.peer.subscriptions import DEFAULT_ROOM, Mark, Subscribers, Subscription
-from gossamer.node.peer.unicast.announcements import ANNOUNCEMENT_TYPE
 from gossamer.node.peer.unicast.cluster_time import ClusterTime
 from gossamer.node.peer.unicast.last_values import LastValueKeeper, SealedEvents, may_be_last
-from gossamer.node.peer.unicast.messages import Unicast
+from gossamer.node.peer.unicast.messages import ANNOUNCEMENT_TYPE, Unicast
 from gossamer.node.peer.unicast.order import PublicationOrder
 from gossamer.node.transport.base.base import Address
 from gossamer.protocol.content.schema import Schema, SchemaVersion

@@ -16,7 +16,7 @@ from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.monitoring.logs import log
 from gossamer.node.peer.application import Peer
 from gossamer.node.peer.dependencies import Dependencies
-from gossamer.node.peer.load.gossip_timer import SteadyTimer
+from gossamer.node.peer.load.inbox import SteadyTimer
 from gossamer.node.peer.peer_parts import PeerParts
 from gossamer.node.transport.base.base import Address
 

@@ -22,7 +22,7 @@ from gossamer.node.config.folder import load
 from gossamer.node.config.node import NodeConfig
 from gossamer.node.errors import ClusterFolderError, ConfigurationError, SchemaMismatchError
 from gossamer.node.security.cluster import ClusterFolder
-from gossamer.node.security.files import read_file, write_file
+from gossamer.node.security.identity import read_file, write_file
 from gossamer.protocol.content.encodings import EncodingError, decoded
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.values import literal

@@ -12,10 +12,13 @@ from gossamer.node.monitoring.members import MemberTable
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.bootstrap import Bootstrap
 from gossamer.node.peer.frames.address_book import AddressBook
-from gossamer.node.peer.membership.admission import admit
-from gossamer.node.peer.membership.disconnect_reasons import count_end
-from gossamer.node.peer.membership.member_services import MemberServices
-from gossamer.node.peer.membership.met import note_connected, note_disconnected
+from gossamer.node.peer.membership.admission import (
+    admit,
+    count_end,
+    note_connected,
+    note_disconnected,
+)
+from gossamer.node.peer.membership.services import MemberServices
 from gossamer.node.peer.persistence import Keeper
 from gossamer.node.peer.runtime import Runtime
 from gossamer.node.peer.unicast.cluster_time import ClusterTime

@@ -28,8 +28,7 @@ from typing import Final
 import trio
 
 from gossamer.node.config.node import NodeConfig
-from gossamer.node.discovery.network_interfaces import choose, local_addresses
-from gossamer.node.discovery.sources import Source, static_peers
+from gossamer.node.discovery.sources import Source, choose, local_addresses, static_peers
 from gossamer.node.errors import AddressGone, ConfigurationError
 from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.monitoring.logs import log
@@ -40,7 +39,6 @@ from gossamer.node.peer.dependencies import Dependencies
 from gossamer.node.peer.frames.events import Event
 from gossamer.node.peer.subscriptions import Subscription
 from gossamer.node.peer.unicast.cluster_time import steady_time
-from gossamer.node.security.addresses import ADDRESSES
 from gossamer.node.security.cluster import (
     ClusterFolder,
     Membership,
@@ -54,6 +52,7 @@ from gossamer.node.security.event_keys import (
     make_event_key,
     save_event_key,
 )
+from gossamer.node.security.identity import ADDRESSES
 from gossamer.node.security.schema_document import version_in_force
 from gossamer.node.store import Store
 from gossamer.node.store.writer import StoreWriter, open_writer

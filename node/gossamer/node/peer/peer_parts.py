@@ -12,11 +12,9 @@ from gossamer.node.errors import NodeError
 from gossamer.node.monitoring.members import Member, MemberTable
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.application import Inside, Peer, Views
+from gossamer.node.peer.batches.event_batches import EventBatches, Tiers
 from gossamer.node.peer.batches.exchange import Exchange, LinkedRules
-from gossamer.node.peer.batches.machine_code import EVENTS, STEPS
-from gossamer.node.peer.batches.steps import linked_step
-from gossamer.node.peer.batches.tiers import Tiers
-from gossamer.node.peer.batches.way import EventBatches
+from gossamer.node.peer.batches.machine_code import EVENTS, STEPS, linked_step
 from gossamer.node.peer.bootstrap import Bootstrap
 from gossamer.node.peer.cluster_info import schema_fingerprint
 from gossamer.node.peer.connection_events import ConnectionEvents
@@ -32,16 +30,13 @@ from gossamer.node.peer.frames.events import EventMemory, SharedMemory
 from gossamer.node.peer.frames.forgeries import Forgeries
 from gossamer.node.peer.frames.frame_types import frame_types
 from gossamer.node.peer.frames.wire import Wire
-from gossamer.node.peer.load.losses import Losses
 from gossamer.node.peer.load.overload import Overloads
-from gossamer.node.peer.load.sender import PoolSender
+from gossamer.node.peer.load.sender import Losses, PoolSender
+from gossamer.node.peer.membership.admission import count_refusal
 from gossamer.node.peer.membership.cluster_reports import ClusterReports
-from gossamer.node.peer.membership.disconnect_reasons import count_refusal
-from gossamer.node.peer.membership.doubles import DoubledIdentities
-from gossamer.node.peer.membership.member_services import MemberServices
 from gossamer.node.peer.membership.reachability import Reachability
-from gossamer.node.peer.membership.services import show_certificate
-from gossamer.node.peer.membership.status import Standing
+from gossamer.node.peer.membership.services import MemberServices, show_certificate
+from gossamer.node.peer.membership.status import DoubledIdentities, Standing
 from gossamer.node.peer.persistence import Keeper
 from gossamer.node.peer.runtime import Runtime
 from gossamer.node.peer.unicast.cluster_time import ClusterTime
@@ -52,7 +47,7 @@ from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import DescriptorCache
 from gossamer.node.transport.base.base import Address, Farewell, LocalPeer, PeerIdentity
 from gossamer.node.transport.links import ConnectionPool, PoolEvents
-from gossamer.node.transport.queues.fair_queue import Backlog
+from gossamer.node.transport.queues.send_queue import Backlog
 from gossamer.protocol.kernel.linking import LinkedCode
 from gossamer.protocol.peer.codec import Codec
 from gossamer.protocol.peer.space.hashing import uniform_hashes

@@ -15,8 +15,7 @@ from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.events import Event
 from gossamer.node.security.sealing import ID_BITS
 from gossamer.node.store import SequenceNumbers, Store
-from gossamer.node.store.peers import KnownPeer
-from gossamer.node.store.subscriptions import StoredSubscription
+from gossamer.node.store.store import KnownPeer, StoredSubscription
 from gossamer.node.store.writer import StoreWriter
 from gossamer.node.transport.base.base import PeerIdentity
 

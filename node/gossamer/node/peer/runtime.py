@@ -15,7 +15,7 @@ import trio
 
 from gossamer.node.errors import ChangedEvent
 from gossamer.node.monitoring.metrics import Counters
-from gossamer.node.peer.batches.way import EventBatches
+from gossamer.node.peer.batches.event_batches import EventBatches
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.certificate_requests import CertificateService
 from gossamer.node.peer.frames.core import SELF, Core, Delivery, Record, unreachable
@@ -31,10 +31,8 @@ from gossamer.node.peer.frames.frame_types import (
 )
 from gossamer.node.peer.frames.publishers import PUBLISHER_FRAMES, PublisherService
 from gossamer.node.peer.frames.wire import Wire
-from gossamer.node.peer.load.gossip_timer import GossipTimer
-from gossamer.node.peer.load.inbox import Inbox
-from gossamer.node.peer.load.overload import Overloads
-from gossamer.node.peer.load.rate_limits import RateLimits
+from gossamer.node.peer.load.inbox import GossipTimer, Inbox
+from gossamer.node.peer.load.overload import Overloads, RateLimits
 from gossamer.node.peer.load.sender import FrameSender
 from gossamer.node.peer.membership.cluster_reports import ClusterReports
 from gossamer.node.peer.membership.renewal import RenewalService

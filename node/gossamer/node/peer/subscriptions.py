@@ -15,7 +15,7 @@ from gossamer.node.monitoring.logs import log
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.core import Box
 from gossamer.node.peer.frames.events import Event
-from gossamer.node.store.subscriptions import StoredSubscription
+from gossamer.node.store.store import StoredSubscription
 from gossamer.protocol.content.filters.expressions import Expression, parse_expression
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.kernel.errors import CapacityError, ExpressionError

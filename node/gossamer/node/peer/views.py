@@ -10,10 +10,10 @@ from typing import Final
 import attrs
 import trio
 
-from gossamer.node.monitoring.causes import LINKS, NO_LINK, RANDOM_VIEW
 from gossamer.node.monitoring.cluster import SECTORS, Report
 from gossamer.node.monitoring.logs import log
 from gossamer.node.monitoring.members import MemberTable
+from gossamer.node.monitoring.metric_labels import LINKS, NO_LINK, RANDOM_VIEW
 from gossamer.node.monitoring.metrics import Counters, Gauges, RateMeter
 from gossamer.node.page.snapshot import PeerView, Queues, Rates, Snapshot, ring_fraction
 from gossamer.node.peer.frames.address_book import AddressBook, Entry

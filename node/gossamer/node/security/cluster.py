@@ -34,18 +34,21 @@ from gossamer.node.security.certificates import (
     check_name,
     check_time,
     der_of_pem,
+    issue_certificate,
+    make_authority,
     read_authority,
     read_certificate,
 )
-from gossamer.node.security.files import make_folder, read_file, write_file
 from gossamer.node.security.identity import (
     SIGNATURE_BYTES,
     Identity,
     load_identity,
+    make_folder,
     make_identity,
+    read_file,
     save_identity,
+    write_file,
 )
-from gossamer.node.security.issuing import issue_certificate, make_authority
 from gossamer.node.security.revocation import RevocationList, load_list, proves, save_list
 
 _PEM_LIMIT: Final = 2 * CERTIFICATE_LIMIT

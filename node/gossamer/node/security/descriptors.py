@@ -27,7 +27,6 @@ from gossamer.node.errors import (
     KeyMismatchError,
     RevokedCertificateError,
 )
-from gossamer.node.security.addresses import Address, check_addresses, read_addresses
 from gossamer.node.security.certificates import (
     Authority,
     PeerCertificate,
@@ -35,8 +34,16 @@ from gossamer.node.security.certificates import (
     check_time,
     verify_peer,
 )
-from gossamer.node.security.encoding import decode, encode
-from gossamer.node.security.identity import SIGNATURE_BYTES, Identity, in_context
+from gossamer.node.security.identity import (
+    SIGNATURE_BYTES,
+    Address,
+    Identity,
+    check_addresses,
+    decode,
+    encode,
+    in_context,
+    read_addresses,
+)
 from gossamer.protocol.kernel.errors import ConfigError
 
 _FORMAT: Final = 1

@@ -43,9 +43,18 @@ from gossamer.node.security.certificates import (
     Revoked,
 )
 from gossamer.node.security.descriptors import DescriptorCache
-from gossamer.node.security.encoding import decode, encode
-from gossamer.node.security.files import PRIVATE, read_private, write_file
-from gossamer.node.security.identity import SIGNATURE_BYTES, Identity, in_context, key_text, verify
+from gossamer.node.security.identity import (
+    PRIVATE,
+    SIGNATURE_BYTES,
+    Identity,
+    decode,
+    encode,
+    in_context,
+    key_text,
+    read_private,
+    verify,
+    write_file,
+)
 
 MODULUS_BYTES: Final = 256
 EVENT_SIGNATURE_BYTES: Final = MODULUS_BYTES

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import secrets
+import stat
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+import cbor2
 from attrs import field, frozen
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import (
@@ -19,8 +23,164 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from gossamer.node.errors import KeyFileError
-from gossamer.node.security.files import PRIVATE, read_private, write_file
+from gossamer.node.errors import ClusterFolderError, KeyFileError
+from gossamer.node.transport.base.frames import plain_value
+from gossamer.protocol.kernel.errors import ConfigError
+
+# Addresses as tokens and descriptors carry them: hosts and ports, few and short.
+
+
+Address = tuple[str, int]
+
+ADDRESSES: Final = 8
+_HOST_CHARACTERS: Final = 255  # of a domain name
+
+
+def check_addresses(addresses: tuple[Address, ...], fewest: int = 1) -> None:
+    """Refuse what cannot be dialled.
+
+    Raises:
+        ConfigError: there are too few or too many, or one is no host and port.
+    """
+    if not fewest <= len(addresses) <= ADDRESSES:
+        raise ConfigError("number of addresses", len(addresses), f"{fewest} to {ADDRESSES}")
+    for host, port in addresses:
+        if not 1 <= len(host) <= _HOST_CHARACTERS or not host.isprintable() or " " in host:
+            raise ConfigError("host", host[:80], "a name or an IP address")
+        if not 1 <= port <= 65_535:
+            raise ConfigError("port", port, "1 to 65535")
+
+
+def read_addresses(value: Any, fewest: int = 1) -> tuple[Address, ...]:
+    """The addresses that ``value``, a decoded list of pairs, stands for.
+
+    Raises:
+        ValueError: it is no such list.
+        ConfigError: as of `check_addresses`.
+    """
+    if type(value) is not list or len(value) > ADDRESSES:
+        raise ValueError(f"it has no list of at most {ADDRESSES} addresses")
+    for pair in value:
+        if type(pair) is not list or [type(part) for part in pair] != [str, int]:
+            raise ValueError("an address is no pair of host and port")
+    addresses = tuple((host, port) for host, port in value)
+    check_addresses(addresses, fewest)
+    return addresses
+
+
+# CBOR in its one canonical form: what was signed can only be written one way.
+
+
+# Nothing signed or exchanged here is a list of more than pairs.
+_DEPTH: Final = 4
+
+
+def encode(value: object) -> bytes:
+    """The canonical CBOR of ``value``."""
+    return cbor2.dumps(value, canonical=True)
+
+
+def decode(data: bytes) -> Any:
+    """What ``encode`` made ``data`` of.
+
+    Raises:
+        ValueError: ``data`` is not canonical CBOR of plain, shallow values.
+    """
+    try:
+        value = plain_value(data, _DEPTH)
+        canonical = encode(value) == data
+    except (cbor2.CBORError, ValueError, TypeError, OverflowError, RecursionError) as error:
+        raise ValueError(f"not CBOR: {error}") from error
+    if not canonical:
+        raise ValueError("not canonical CBOR")
+    return value
+
+
+# Files that are either there as a whole or not at all, and private keys that nobody else reads.
+
+
+PRIVATE: Final = 0o600
+PUBLIC: Final = 0o644
+
+
+def write_file(path: Path, content: bytes, mode: int = PUBLIC) -> None:
+    """Put ``content`` at ``path``, in place of what was there, with at most the rights ``mode``.
+
+    Written aside, synced and renamed: a crash leaves the old file or the new one.
+
+    Raises:
+        OSError: it could not be written; the old file stays.
+    """
+    aside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.rename(path)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def read_file(path: Path, limit: int) -> bytes:
+    """The content of a public file of at most ``limit`` bytes.
+
+    Raises:
+        ClusterFolderError: it is missing, unreadable or too large.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(limit + 1)
+    except OSError as error:
+        raise ClusterFolderError(path, f"cannot be read: {error.strerror}") from error
+    if len(content) > limit:
+        raise ClusterFolderError(path, f"is too large, expected at most {limit} bytes")
+    return content
+
+
+def read_private(path: Path, limit: int) -> bytes:
+    """The content of a private file, which nobody but its owner may read.
+
+    Raises:
+        KeyFileError: it is missing, unreadable, too large, or others can read it.
+    """
+    try:
+        with path.open("rb") as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            content = file.read(limit + 1)
+    except OSError as error:
+        raise KeyFileError(path, f"cannot be read: {error.strerror}") from error
+    if mode & 0o077:
+        raise KeyFileError(
+            path, f"can be used by others (mode {mode:o}), expected mode 600; run: chmod 600 {path}"
+        )
+    if len(content) > limit:
+        raise KeyFileError(path, f"is too large for a key, expected at most {limit} bytes")
+    return content
+
+
+def make_folder(path: Path) -> None:
+    """Make ``path`` and its parents where missing, with mode 700.
+
+    Raises:
+        ClusterFolderError: it cannot be made.
+    """
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ClusterFolderError(path, f"cannot be made: {error.strerror}") from error
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename in ``folder`` last."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
 
 PUBLIC_KEY_BYTES: Final = 32
 SIGNATURE_BYTES: Final = 64

@@ -23,7 +23,9 @@ from gossamer.node.errors import (
     RenewalError,
 )
 from gossamer.node.security.certificates import (
+    AUTHORITY_LIFETIME_S,
     CERTIFICATE_LIMIT,
+    CLOCK_SLACK_S,
     Authority,
     PeerCertificate,
     Revoked,
@@ -33,9 +35,7 @@ from gossamer.node.security.certificates import (
     verify_issued,
 )
 from gossamer.node.security.cluster import Membership
-from gossamer.node.security.encoding import decode, encode
-from gossamer.node.security.identity import SIGNATURE_BYTES, Identity, verify
-from gossamer.node.security.issuing import AUTHORITY_LIFETIME_S, CLOCK_SLACK_S
+from gossamer.node.security.identity import SIGNATURE_BYTES, Identity, decode, encode, verify
 from gossamer.protocol.kernel.errors import ConfigError
 
 CONTEXT: Final = "renewal 2"

@@ -18,9 +18,15 @@ from attrs import evolve, field, frozen
 
 from gossamer.node.errors import ClusterFolderError, RevocationListError
 from gossamer.node.security.certificates import Authority
-from gossamer.node.security.encoding import encode
-from gossamer.node.security.files import read_file, write_file
-from gossamer.node.security.identity import SIGNATURE_BYTES, Identity, key_text, verify
+from gossamer.node.security.identity import (
+    SIGNATURE_BYTES,
+    Identity,
+    encode,
+    key_text,
+    read_file,
+    verify,
+    write_file,
+)
 from gossamer.protocol.kernel.errors import CapacityError
 
 CONTEXT: Final = "revocation list 1"

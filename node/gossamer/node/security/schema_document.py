@@ -15,9 +15,7 @@ from attrs import frozen
 
 from gossamer.node.errors import ClusterFolderError, SchemaDocumentError
 from gossamer.node.security.certificates import Authority
-from gossamer.node.security.encoding import encode
-from gossamer.node.security.files import read_file, write_file
-from gossamer.node.security.identity import Identity, verify
+from gossamer.node.security.identity import Identity, encode, read_file, verify, write_file
 from gossamer.protocol.content.schema import (
     FIRST_VERSION,
     Schema,

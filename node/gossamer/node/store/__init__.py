@@ -19,7 +19,6 @@ bounded either way.
 from __future__ import annotations
 
 from gossamer.node.store.database import Database
-from gossamer.node.store.sequence import SequenceNumbers
-from gossamer.node.store.store import Store, StoreLimits
+from gossamer.node.store.store import SequenceNumbers, Store, StoreLimits
 
 __all__ = ["Database", "SequenceNumbers", "Store", "StoreLimits"]

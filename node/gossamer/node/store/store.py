@@ -2,23 +2,185 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import math
+import sqlite3
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Final, Self
 
-from attrs import field, frozen
+from attrs import astuple, field, frozen
 from attrs.validators import ge
 
-from gossamer.node.errors import StoreError
-from gossamer.node.store.admissions import Admissions
+from gossamer.node.errors import StoreDamagedError, StoreError
 from gossamer.node.store.broker import BrokerState
-from gossamer.node.store.database import Database
-from gossamer.node.store.deliveries import Deliveries
-from gossamer.node.store.events import Events
-from gossamer.node.store.peers import Peers
-from gossamer.node.store.subscriptions import Subscriptions
+from gossamer.node.store.database import BUSY_S, Database, only_reading, translated
+from gossamer.node.store.events import Admissions, Deliveries, Events
+from gossamer.protocol.kernel.errors import CapacityError
+
+# Known peers: where they were last reached.
+
+
+Address = tuple[str, int]
+
+
+@frozen
+class KnownPeer:
+    """A peer that was met or told of.
+
+    Attributes:
+        key: its permanent key.
+        addresses: where it listens, hosts and ports, best first.
+        fingerprint: SHA-256 of its certificate, or empty.
+        last_seen: when it was last connected, Unix seconds.
+        failures: attempts to reach it that failed since.
+    """
+
+    key: int
+    addresses: tuple[Address, ...]
+    fingerprint: bytes
+    last_seen: float
+    failures: int = 0
+
+
+class Peers:
+    """The known peers, at most ``limit``."""
+
+    def __init__(self, database: Database, limit: int) -> None:
+        self._database = database
+        self._limit = limit
+
+    def remember(self, peer: KnownPeer) -> None:
+        """Keep ``peer`` in place of what was known; those not seen for longest make room."""
+        addresses = json.dumps(peer.addresses)
+        row = (peer.key, addresses, peer.fingerprint, peer.last_seen, peer.failures)
+        with self._database.transaction():
+            self._database.execute("INSERT OR REPLACE INTO peers VALUES (?, ?, ?, ?, ?)", row)
+            self._database.execute(
+                "DELETE FROM peers WHERE key IN (SELECT key FROM peers WHERE key != ?"
+                " ORDER BY last_seen LIMIT max(0, (SELECT count(*) FROM peers) - ?))",
+                (peer.key, self._limit),
+            )
+
+    def count_failure(self, key: int) -> None:
+        """Note that the peer could not be reached; nothing happens where it is not known."""
+        with self._database.transaction():
+            self._database.execute("UPDATE peers SET failures = failures + 1 WHERE key = ?", (key,))
+
+    def forget(self, key: int) -> None:
+        """Drop the peer, if it is known."""
+        with self._database.transaction():
+            self._database.execute("DELETE FROM peers WHERE key = ?", (key,))
+
+    def find(self, key: int) -> KnownPeer | None:
+        """The peer ``key``, if it is known."""
+        found = self._database.row("SELECT * FROM peers WHERE key = ?", (key,))
+        return None if found is None else _known_peer(*found)
+
+    def all(self) -> list[KnownPeer]:
+        """Every known peer, the one seen last first."""
+        rows = self._database.rows("SELECT * FROM peers ORDER BY last_seen DESC, key")
+        return [_known_peer(*row) for row in rows]
+
+
+def _known_peer(
+    key: int, addresses: str, fingerprint: bytes, last_seen: float, failures: int
+) -> KnownPeer:
+    pairs: list[list[Any]] = json.loads(addresses)
+    known = tuple((str(host), int(port)) for host, port in pairs)
+    return KnownPeer(key, known, fingerprint, last_seen, failures)
+
+
+# Sequence numbers of a peer's own descriptors.
+
+
+class SequenceNumbers:
+    """Numbers that only grow, over restarts too, with one write for many numbers."""
+
+    def __init__(self, lease: Callable[[int], int], count: int = 1000) -> None:
+        """Take numbers from ``lease``, such as `Store.lease_sequence`, ``count`` at a time."""
+        self._lease = lease
+        self._count = count
+        self._next = self._end = 0
+
+    def next(self) -> int:
+        """A number greater than all before.
+
+        Raises:
+            StoreError: a lease was needed and could not be had; no number was spent.
+        """
+        if self._next == self._end:
+            self._next = self._lease(self._count)
+            self._end = self._next + self._count
+        self._next += 1
+        return self._next - 1
+
+
+# Own subscriptions: what clients asked for, so that a restarted node still asks for it.
+
+
+_ADD: Final = """INSERT INTO subscriptions VALUES (?, ?, ?, ?)
+    ON CONFLICT DO UPDATE SET expression = excluded.expression,
+    since = iif(expression = excluded.expression, since, excluded.since)"""
+
+
+@frozen
+class StoredSubscription:
+    """A subscription of a client of this peer.
+
+    Attributes:
+        client: name of the client.
+        id: the client's name for the subscription.
+        expression: its text.
+        since: Unix seconds since when it is wanted; 0 where that is not known.
+    """
+
+    client: str
+    id: str
+    expression: str
+    since: float = 0.0
+
+    def past_s(self, now: float) -> float:
+        """For how long it is wanted by Unix time ``now``; infinite where the clock was set back."""
+        return now - self.since if now >= self.since else math.inf
+
+
+class Subscriptions:
+    """The subscriptions of all clients, at most ``limit``."""
+
+    def __init__(self, database: Database, limit: int) -> None:
+        self._database = database
+        self._limit = limit
+
+    def add(self, subscription: StoredSubscription) -> None:
+        """Keep ``subscription`` in place of the client's earlier one of that id.
+
+        One that does not change is wanted since it was first.
+
+        Raises:
+            CapacityError: there are as many as allowed; nothing changed.
+        """
+        row = astuple(subscription)
+        with self._database.transaction():
+            self._database.execute(_ADD, row)
+            ((count,),) = self._database.rows("SELECT count(*) FROM subscriptions")
+            if count > self._limit:
+                raise CapacityError("subscriptions", self._limit)
+
+    def remove(self, client: str, subscription_id: str) -> bool:
+        """Drop a subscription; return whether there was one."""
+        with self._database.transaction():
+            changed = self._database.execute(
+                "DELETE FROM subscriptions WHERE client = ? AND id = ?", (client, subscription_id)
+            )
+        return changed > 0
+
+    def all(self) -> list[StoredSubscription]:
+        """Every subscription, by client and id."""
+        rows = self._database.rows("SELECT * FROM subscriptions ORDER BY client, id")
+        return [StoredSubscription(*row) for row in rows]
 
 
 @frozen
@@ -152,3 +314,55 @@ class Store:
             if found is None:
                 raise StoreError(self.path, "belongs to no peer yet, expected one bound to it")
             return int(found[0]) - count
+
+
+# Copies of state files, and what has to change in one that goes back in time.
+
+
+def copy_database(source: Path, target: Path) -> None:
+    """Copy a state file as it is at one instant, whether a node writes to it or not.
+
+    Not to be called in a process that has the file open.
+
+    Args:
+        source: the state file.
+        target: an empty file, whose rights stay as they are.
+
+    Raises:
+        StoreDamagedError: it is no database, or the copy is not whole.
+        StoreError: it cannot be read, or the copy not be written.
+    """
+    with only_reading(source) as connection, translated(target):
+        copy = sqlite3.connect(target, timeout=BUSY_S)
+        try:
+            connection.backup(copy)
+            # A copy is one file: whoever opens it decides anew how it is written.
+            copy.execute("PRAGMA journal_mode = DELETE")
+            ((found,),) = copy.execute("PRAGMA quick_check(1)").fetchall()
+        finally:
+            copy.close()
+    if found != "ok":
+        raise StoreDamagedError(source, f"is damaged ({found}), expected a state file")
+
+
+def go_on_from(path: Path, now: float, forgotten: Sequence[str]) -> None:
+    """Let a peer go on from an old copy of its state file, which is at ``path``.
+
+    Descriptors are signed by numbers above those that were used since, which follow the clock in
+    milliseconds where a file is new and grow more slowly; tokens that were not used when the copy
+    was made may have been, and are void. A broker begins anew, as one that lost its disk: its
+    neighbours have gone on, and would take what it was for what it is.
+
+    Args:
+        path: the state file; no node has it open.
+        now: Unix seconds.
+        forgotten: names under which it keeps ids of queues, whose positions are given out again.
+
+    Raises:
+        StoreError: it cannot be used.
+    """
+    store = Store(path)
+    try:
+        store.go_on_from(now, forgotten)
+    finally:
+        store.close()

@@ -26,15 +26,12 @@ from gossamer.node.transport.base.frames import (
     encode_frame,
     encode_goodbye,
 )
-from gossamer.node.transport.base.limits import HEADER_BYTES, Limits
+from gossamer.node.transport.base.limits import HEADER_BYTES, FloodError, Limits, Throttle
 from gossamer.node.transport.base.schema import Frame, FrameTypes
-from gossamer.node.transport.base.throttle import FloodError, Throttle
-from gossamer.node.transport.keep_alive import KeepAlive
-from gossamer.node.transport.queues.connection_maintenance import ConnectionMaintenance
-from gossamer.node.transport.queues.fair_queue import Backlog, Flow
-from gossamer.node.transport.queues.send_queue import SendQueue
+from gossamer.node.transport.queues.connection_maintenance import ConnectionMaintenance, KeepAlive
+from gossamer.node.transport.queues.send_queue import Backlog, Flow, SendQueue
 from gossamer.node.transport.queues.writer import ConnectionStats, Writer
-from gossamer.node.transport.streams.graceful_close import close_stream, drain
+from gossamer.node.transport.streams.byte_streams import close_stream, drain
 from gossamer.protocol.kernel.errors import RemoteProtocolError
 
 OnFrame = Callable[[Frame], Awaitable[None]]

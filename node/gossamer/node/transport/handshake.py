@@ -43,7 +43,7 @@ from gossamer.node.transport.base.frames import (
 )
 from gossamer.node.transport.base.limits import Limits
 from gossamer.node.transport.base.schema import Frame
-from gossamer.node.transport.streams.graceful_close import drain
+from gossamer.node.transport.streams.byte_streams import drain
 from gossamer.protocol.kernel.errors import ConfigError, RemoteProtocolError
 
 # 2: events carry the version of their schema, and lookups of places what the newcomer holds.

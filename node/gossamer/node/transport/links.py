@@ -16,7 +16,6 @@ import attrs
 import trio
 
 from gossamer.node.errors import PeerUnreachable, TransportBroken, TransportClosed
-from gossamer.node.transport.base.back_off import Attempts, BackOff
 from gossamer.node.transport.base.base import (
     Address,
     Admitted,
@@ -26,11 +25,11 @@ from gossamer.node.transport.base.base import (
     PeerIdentity,
     Transport,
 )
-from gossamer.node.transport.base.limits import Limits
+from gossamer.node.transport.base.limits import Attempts, BackOff, Limits
 from gossamer.node.transport.base.schema import Frame, FrameTypes
 from gossamer.node.transport.connection import NOTHING, Connection, Together
 from gossamer.node.transport.queues.connection_maintenance import ConnectionMaintenance
-from gossamer.node.transport.queues.fair_queue import Backlog, Flow
+from gossamer.node.transport.queues.send_queue import Backlog, Flow
 from gossamer.node.transport.queues.writer import Traffic
 
 # How often connections without use are looked for, in parts of the time they may stay.

@@ -20,16 +20,17 @@ from gossamer.node.errors import (
     PlainTextRefused,
     RefusedByPeer,
 )
+from gossamer.node.transport.base.admission_room import Doors, address_group, warn_of_crowd
 from gossamer.node.transport.base.base import Address, Admitted, Handler, LocalPeer, Verify
-from gossamer.node.transport.base.doors import Doors, address_group, warn_of_crowd
 from gossamer.node.transport.base.limits import Limits
 from gossamer.node.transport.handshake import broken_handshake, introduce
-from gossamer.node.transport.streams.graceful_close import drain
-from gossamer.node.transport.streams.non_blocking import NonBlockingStream, TcpStream
-from gossamer.node.transport.streams.race import (
+from gossamer.node.transport.streams.byte_streams import (
     STAGGER_SECONDS,
     AllFailedError,
+    NonBlockingStream,
+    TcpStream,
     describe,
+    drain,
     first_success,
     interleave,
 )

@@ -17,27 +17,50 @@ from typing import Any
 import numpy as np
 import psutil
 
+from gossamer.protocol.kernel.dispatch import dispatch
+from gossamer.protocol.kernel.records import KIND, TO, UNREACHABLE, Outbox
+from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.peer.prefetching import approach, hint
 from gossamer.protocol.peer.record_table.records import OVERLAY_TIMER, SAMPLE_TIMER
-from gossamer.protocol.peer.sampling.sampler import make_sampler, sample_hint, sample_step
+from gossamer.protocol.peer.sampling.sampler import (
+    make_sampler,
+    sample_hint,
+    sample_step,
+    sample_unreachable,
+)
 from gossamer.protocol.peer.settings.config import SAMPLERS, Settings
 from gossamer.protocol.peer.settings.presets import kindred
 from gossamer.protocol.peer.settings.profile import coarse_range
+from gossamer.protocol.peer.state.links import drop_link
 from gossamer.protocol.peer.state.state import State, make_state
 from gossamer.protocol.peer.step import TIMERS, largest_step, step
+from gossamer.protocol.peer.topology.gossip import GOSSIP
 from gossamer.protocol.peer.topology.tman import overlay_hint
 from gossamer.sim.bench.event_benchmarks import EVENT_BENCHMARKS, EVENT_UNITS
 from gossamer.sim.bench.gossip_benchmarks import GOSSIP_BENCHMARKS, GOSSIP_UNITS
 from gossamer.sim.bench.measurement import Measurement, state_bytes
-from gossamer.sim.bench.overlay_protocol import overlay_step
-from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
-from gossamer.sim.engine.initialisers import fill_random_views
+from gossamer.sim.engine.cycle_engine import CycleEngine, fill_random_views, make_network
 from gossamer.sim.studies.peers.inputs.scenario import Subscriptions
 from gossamer.sim.studies.peers.inputs.workload import Workload
 from gossamer.sim.studies.peers.measuring.overlay_measures import mean_friend_utility
-from gossamer.sim.studies.peers.running.formed_start import form_overlay
+from gossamer.sim.studies.peers.running.population import form_overlay
 from gossamer.sim.studies.peers.running.system_run import subscribe_all
 from gossamer.sim.study.tasks import Progress
+
+# Peer sampling and topology management alone: Vinifera without its content layer.
+
+
+take_gossip = dispatch(GOSSIP)
+
+
+@rule
+def overlay_step(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
+    """The one door of a peer that only keeps neighbours; the rules are those of `peer.step`."""
+    kind = words[at + KIND]
+    if not take_gossip(kind, s, p, now, words, at, out) and kind >= UNREACHABLE:
+        sample_unreachable(s.sampler, p, now, words, at, out)
+        drop_link(s, p, words[at + TO])
+
 
 SIZES = (10_000, 100_000, 1_000_000)
 QUICK_SIZES = (10_000,)

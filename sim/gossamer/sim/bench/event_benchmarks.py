@@ -20,17 +20,15 @@ from gossamer.protocol.peer.state.state import make_state
 from gossamer.protocol.peer.step import TIMERS, largest_step, step
 from gossamer.sim.bench.measurement import Measurement, state_bytes
 from gossamer.sim.bench.ping_protocol import START, forward_step, make_ping_counts
-from gossamer.sim.engine.cycle_engine import make_network
+from gossamer.sim.engine.cycle_engine import fill_random_views, make_network
 from gossamer.sim.engine.event_engine import EventEngine, draw_phases
-from gossamer.sim.engine.initialisers import fill_random_views
 from gossamer.sim.engine.latency import Int64s, constant_latency
 from gossamer.sim.engine.link_conditions import make_link_conditions
 from gossamer.sim.engine.windows.window_engine import WindowEngine
 from gossamer.sim.engine.windows.worker_threads import spread_over_cores
 from gossamer.sim.studies.peers.inputs.scenario import Events, Subscriptions, System
 from gossamer.sim.studies.peers.inputs.workload import Workload
-from gossamer.sim.studies.peers.running.collector import make_collector, observe
-from gossamer.sim.studies.peers.running.collector_parts import CollectorParts
+from gossamer.sim.studies.peers.running.collector import CollectorParts, make_collector, observe
 from gossamer.sim.studies.peers.running.system_run import subscribe_all
 
 PERIOD, LATENCY, SEED = 1000, 100, 1

@@ -33,7 +33,7 @@ from gossamer.sim.results.results import (
 )
 from gossamer.sim.results.tables import remarks, summary_table
 from gossamer.sim.study.contract import RunRecord
-from gossamer.sim.study.measure import Measure
+from gossamer.sim.study.records import Measure
 from gossamer.sim.study.registry import PEERS, AnyStudy, study_of_values
 from gossamer.sim.study.watching import KIND, NODE, SOURCE, TARGET, Overlay
 

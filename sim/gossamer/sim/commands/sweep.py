@@ -24,8 +24,8 @@ from gossamer.sim.results.sweeps.here import COMMAND, sweep_here
 from gossamer.sim.results.sweeps.outcome import values_of, varied_keys
 from gossamer.sim.results.sweeps.plan import SweepPlan, read_sweep
 from gossamer.sim.study.environment import usable_cores
-from gossamer.sim.study.measure import Measure
 from gossamer.sim.study.plot import PlotOptions, plots_as
+from gossamer.sim.study.records import Measure
 
 
 def run_sweep_file(

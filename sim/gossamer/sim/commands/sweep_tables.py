@@ -11,7 +11,7 @@ from rich.console import Console
 from gossamer.command.tables import FittingTable
 from gossamer.sim.results.intervals import Interval, short_name
 from gossamer.sim.results.sweeps.scheduling import SweepOutcome
-from gossamer.sim.study.measure import Measure
+from gossamer.sim.study.records import Measure
 
 # Rows that are printed; the folder has all.
 _PRINTED: Final = 40

@@ -16,11 +16,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from gossamer.sim.custom.language.checks import check_declared, check_node
 from gossamer.sim.custom.language.context import TICKS_A_SECOND
 from gossamer.sim.custom.language.declarations import (
     Declarations,
     ProtocolType,
+    check_declared,
+    check_node,
     declarations_of,
 )
 from gossamer.sim.custom.library.peers import View

@@ -28,10 +28,11 @@ from gossamer.protocol.kernel.errors import StructError
 from gossamer.protocol.kernel.rules import Rule
 from gossamer.protocol.kernel.struct import Struct
 from gossamer.protocol.peer.sampling.sampler import SamplerState, make_sampler
-from gossamer.sim.custom.language.checks import check_annotations, check_declared
 from gossamer.sim.custom.language.declarations import (
     Declarations,
     ProtocolType,
+    check_annotations,
+    check_declared,
     declarations_of,
     settings_with,
 )

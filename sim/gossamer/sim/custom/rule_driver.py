@@ -29,9 +29,8 @@ from gossamer.sim.custom.tally import (
     take_entries,
     take_trace,
 )
-from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
+from gossamer.sim.engine.cycle_engine import CycleEngine, fill_random_views, make_network
 from gossamer.sim.engine.event_engine import EventEngine
-from gossamer.sim.engine.initialisers import fill_random_views
 from gossamer.sim.engine.latency import Int64s
 from gossamer.sim.engine.link_conditions import make_link_conditions
 from gossamer.sim.engine.windows.window_engine import WindowEngine, suits_windows

@@ -39,7 +39,7 @@ from gossamer.sim.custom.language.places import declaration_error
 from gossamer.sim.custom.language.record_rules import make_function, taking_rule
 from gossamer.sim.custom.library.draws import draw_float
 from gossamer.sim.custom.protocol import Part, handler_rule, parts_of
-from gossamer.sim.engine.initialisers import join_via
+from gossamer.sim.engine.cycle_engine import join_via
 from gossamer.sim.engine.link_conditions import DELAY_BITS, LATER
 
 

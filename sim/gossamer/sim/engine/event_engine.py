@@ -49,8 +49,12 @@ from gossamer.sim.engine.event_queue import (
     set_aside,
 )
 from gossamer.sim.engine.latency import Int64s, least_ticks
-from gossamer.sim.engine.link_conditions import LinkConditions, make_link_conditions
-from gossamer.sim.engine.written_records import check_command, fault_at
+from gossamer.sim.engine.link_conditions import (
+    LinkConditions,
+    check_command,
+    fault_at,
+    make_link_conditions,
+)
 from gossamer.sim.errors import ScenarioError
 
 _NO_ROUND = _NO_TICK = -1

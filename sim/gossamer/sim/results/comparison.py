@@ -9,7 +9,7 @@ from typing import Any
 
 from gossamer.sim.results.measures import all_measures
 from gossamer.sim.results.results import read_results
-from gossamer.sim.study.measure import Measure
+from gossamer.sim.study.records import Measure
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ from gossamer.sim.results.plot_style import (
     save,
     shortened,
 )
-from gossamer.sim.study.measure import Measure
 from gossamer.sim.study.plot import Plot
+from gossamer.sim.study.records import Measure
 from gossamer.sim.study.statistics import Floats
 
 # Letters below bars that fit beside each other; longer ones are slanted.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gossamer.sim.study.measure import Measure
+from gossamer.sim.study.records import Measure
 from gossamer.sim.study.registry import known_kinds, study_of_kind, study_of_values
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.row_tables.siena import SienaRows
+from gossamer.sim.row_tables.subscriptions import SienaRows
 from gossamer.sim.row_tables.table import Field, RowTable, text_array
 from gossamer.sim.studies.tree_brokers.workloads.commuters import COMMUTER, WANDERER, Commuters
 from gossamer.sim.study.draws import Int64s

@@ -12,7 +12,7 @@ import attrs
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.row_tables.table import RowTable
 from gossamer.sim.studies.peers.inputs.scenario import Subscriptions
-from gossamer.sim.study.scenario_checks import matches_type, to_whole
+from gossamer.sim.study.scenarios import matches_type, to_whole
 from gossamer.sim.study.toml_files import check_keys
 
 SECTION = "workload."
@@ -121,7 +121,7 @@ def _vinifera(wish: Wish) -> RowWorkload:
 
 
 def _siena(wish: Wish) -> RowWorkload:
-    from gossamer.sim.row_tables.siena import SienaRows
+    from gossamer.sim.row_tables.subscriptions import SienaRows
     from gossamer.sim.studies.tree_brokers.workloads.siena import Siena
 
     spec = Siena(**(typed(Siena, wish.settings) | {"seed": wish.seed}))
@@ -137,7 +137,7 @@ class _Covering:
 
 
 def _covering(wish: Wish) -> RowWorkload:
-    from gossamer.sim.row_tables.covering import CoveringRows
+    from gossamer.sim.row_tables.subscriptions import CoveringRows
     from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
 
     chosen = _Covering(**typed(_Covering, wish.settings))
@@ -147,11 +147,10 @@ def _covering(wish: Wish) -> RowWorkload:
 
 
 def _keywords(wish: Wish) -> RowWorkload:
-    from gossamer.sim.row_tables.keyword_rows import MOST_BROKERS, make_keyword_rows
-    from gossamer.sim.row_tables.keywords import KeywordTables
-    from gossamer.sim.studies.dissemination.topologies.files import read_topology
-    from gossamer.sim.studies.dissemination.topologies.generators import barabasi_albert
-    from gossamer.sim.studies.dissemination.workload.workload import Locality
+    from gossamer.sim.row_tables.keywords import MOST_BROKERS, KeywordTables, make_keyword_rows
+    from gossamer.sim.studies.dissemination.inputs.topologies import barabasi_albert
+    from gossamer.sim.studies.dissemination.inputs.topology_files import read_topology
+    from gossamer.sim.studies.dissemination.inputs.workload import Locality
 
     own = ("brokers",)
     chosen = typed(Locality, wish.settings, own)
@@ -184,8 +183,7 @@ def _commuters(wish: Wish) -> RowWorkload:
 
 
 def _quotes(wish: Wish) -> RowWorkload:
-    from gossamer.sim.row_tables.quote_rows import QuoteRows, source_of
-    from gossamer.sim.row_tables.quotes import QuoteTables
+    from gossamer.sim.row_tables.quotes import QuoteRows, QuoteTables, source_of
     from gossamer.sim.studies.stock_quotes import make_quotes, read_quotes
 
     if wish.source is None:
@@ -223,7 +221,7 @@ def _churn(wish: Wish) -> RowWorkload:
     from gossamer.sim.churn import FlashCrowd, Pareto, Weibull, read_trace
     from gossamer.sim.churn.by_row import ChurnByRow
     from gossamer.sim.churn.fitting import fit_churn
-    from gossamer.sim.row_tables.churn import ChurnRows
+    from gossamer.sim.row_tables.vinifera import ChurnRows
 
     chosen = _Churn(**typed(_Churn, wish.settings))
     if wish.source is not None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import attrs
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
+from scipy.optimize import brentq
 
 from gossamer.sim.study.draws import Int64s
 
@@ -94,3 +97,40 @@ def list_array(lengths: Int64s, items: Any) -> pa.ListArray:
     offsets = np.zeros(len(lengths) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
     return pa.ListArray.from_arrays(pa.array(offsets), pa.array(items))
+
+
+# Fits by which a workload that was made is checked against what was asked for.
+
+
+# Beyond which nothing is told apart.
+_LEAST, _MOST = -20.0, 100.0
+
+
+def fitted_exponent(counts: npt.NDArray[np.int64]) -> tuple[float, float]:
+    """Exponent of Zipf's law by maximum likelihood, and its standard error.
+
+    Args:
+        counts: int64[ranks], how often each rank was drawn, the most popular first.
+
+    Returns:
+        Both NaN where fewer than two ranks or no draws are there.
+    """
+    drawn = int(counts.sum())
+    if len(counts) < 2 or drawn == 0:
+        return math.nan, math.nan
+    logs = np.log(np.arange(1, len(counts) + 1))
+    seen = float(counts @ logs) / drawn
+
+    def moments(exponent: float) -> tuple[float, float]:
+        """Mean and variance of the logarithm of a rank."""
+        powers = -exponent * logs
+        weights = np.exp(powers - powers.max())
+        weights /= weights.sum()
+        mean = float(weights @ logs)
+        return mean, float(weights @ (logs - mean) ** 2)
+
+    if not moments(_MOST)[0] < seen < moments(_LEAST)[0]:
+        return (_MOST if seen <= moments(_MOST)[0] else _LEAST), math.nan
+    exponent = float(brentq(lambda one: moments(one)[0] - seen, _LEAST, _MOST))
+    variance = moments(exponent)[1]
+    return exponent, 1 / math.sqrt(drawn * variance) if variance > 0 else math.nan

@@ -25,9 +25,8 @@ import attrs
 from rich.console import RenderableType
 
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.study.measure import Measure
 from gossamer.sim.study.plot import Drawing
-from gossamer.sim.study.records import Expected, Table
+from gossamer.sim.study.records import Expected, Measure, Table
 from gossamer.sim.study.statistics import Columns, Row
 from gossamer.sim.study.tasks import Progress
 from gossamer.sim.study.toml_files import Document

@@ -13,8 +13,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.sim.study.measure import Measure
-from gossamer.sim.study.records import Column, Table
+from gossamer.sim.study.records import Column, Measure, Table
 
 Floats = npt.NDArray[np.float64]
 Int64s = npt.NDArray[np.int64]

@@ -5,15 +5,69 @@ Everything beyond the arguments is imported inside the commands, so that help ne
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-from typing import Annotated
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gossamer.command.options import SETTINGS, number_option, whole_option
 from gossamer.command.signals import exit_code_of, interruptible
 from gossamer.command.waiting import waiting
-from gossamer.spark.commands.sessions import session_for, session_settings
+
+if TYPE_CHECKING:
+    from gossamer.sim.results.storage.place import Place
+    from gossamer.spark.session import SessionSettings
+
+
+# Sessions as the options of a command ask for them; Spark is imported when one is made.
+
+
+@contextmanager
+def session_for(out: Place, settings: SessionSettings, *, is_new: bool = True) -> Iterator[Any]:
+    """A session for work on a folder; what refuses a new one does so before Spark starts."""
+    from gossamer.spark.jobs import disk_errors, job_errors
+    from gossamer.spark.session import runs_here, slots, spark_session
+    from gossamer.spark.shipping.versions import require_same_versions, send_files
+    from gossamer.spark.storage.folders import check_is_free
+
+    with disk_errors(out):
+        if is_new:
+            check_is_free(out)
+        with spark_session(settings) as session:
+            with job_errors("sending files to executors"):
+                send_files(session, settings.py_files, settings.archives)
+            if not runs_here(session):
+                require_same_versions(session, slots(session))
+            yield session
+
+
+def session_settings(
+    master: str | None,
+    memory: str | None,
+    patience: float,
+    log_level: str,
+    conf: Sequence[str] | None,
+    py_files: Sequence[str] | None,
+    archives: Sequence[str] | None,
+) -> SessionSettings:
+    """What session the command line asks for."""
+    from gossamer.spark.configuration import log_level_of, memory_of, option_of
+    from gossamer.spark.session import SessionSettings
+    from gossamer.spark.shipping.versions import check_files
+
+    check_files("--py-files", py_files or ())
+    check_files("--archives", archives or ())
+    return SessionSettings(
+        master=master,
+        memory_bytes=memory_of(memory),
+        patience_s=patience,
+        log_level=log_level_of(log_level),
+        options=dict(map(option_of, conf or [])),
+        py_files=tuple(py_files or ()),
+        archives=tuple(archives or ()),
+    )
+
 
 app = typer.Typer(no_args_is_help=True, **SETTINGS)
 
@@ -186,7 +240,7 @@ def crunch(
     from gossamer.spark.commands.tables import print_crunched
     from gossamer.spark.crunch.crunching import crunch_results
     from gossamer.spark.crunch.folders import find_runs
-    from gossamer.spark.crunch.kept import check_is_appendable, folders_of, known
+    from gossamer.spark.crunch.kept_runs import check_is_appendable, folders_of, known
     from gossamer.spark.session import require_spark
 
     require_spark()
@@ -254,8 +308,7 @@ def sweep(
     from gossamer.spark.errors import ClusterLost, SweepEnded
     from gossamer.spark.jobs import sentence_of
     from gossamer.spark.session import require_spark, runs_here
-    from gossamer.spark.sweep.inputs import read_sweep_at
-    from gossamer.spark.sweep.running import SweepOptions, run_sweep, what_is_kept_at
+    from gossamer.spark.sweep.running import SweepOptions, read_sweep_at, run_sweep, what_is_kept_at
 
     require_spark()
     settings = session_settings(master, memory, patience, log_level, conf, py_files, archives)
@@ -316,8 +369,8 @@ def stream(
     from gossamer.sim.results.storage.place import place_of
     from gossamer.spark.commands.stream_tables import print_windows
     from gossamer.spark.session import require_spark
+    from gossamer.spark.stream.due import WindowSettings
     from gossamer.spark.stream.following import StreamSettings, follow_stream
-    from gossamer.spark.stream.windows import WindowSettings
 
     require_spark()
     settings = session_settings(master, memory, patience, log_level, conf, py_files, archives)
@@ -350,7 +403,7 @@ def package(
     """Pack what executors need that have no gossamer: the package, and a whole environment."""
     from gossamer.sim.results.storage.place import place_of
     from gossamer.spark.commands.tables import print_package
-    from gossamer.spark.options import option_of
+    from gossamer.spark.configuration import option_of
     from gossamer.spark.shipping.packing import make_package
 
     place = place_of(out, dict(map(option_of, conf or [])))
@@ -372,7 +425,7 @@ def lineage(
 
     from gossamer.sim.results.storage.place import place_of
     from gossamer.spark.commands.lineage_lines import lineage_lines
-    from gossamer.spark.options import option_of
+    from gossamer.spark.configuration import option_of
     from gossamer.spark.storage.lineage import read_lineage
 
     place = place_of(folder, dict(map(option_of, conf or [])))

@@ -39,7 +39,7 @@ from gossamer.sim.study.statistics import MEASURE
 from gossamer.spark.crunch.curves import CURVES_FILE, Curves, CurveWriter, Owner
 from gossamer.spark.crunch.deliveries import EXACT, ROW_SCHEMA, SKETCH, as_table, delivery_rows
 from gossamer.spark.crunch.folders import Run, SystemTables
-from gossamer.spark.crunch.kept import (
+from gossamer.spark.crunch.kept_runs import (
     MEASURES,
     Kept,
     KnownRun,
@@ -49,18 +49,16 @@ from gossamer.spark.crunch.kept import (
     notes_on,
     read_kept,
     write_runs,
+    write_tables,
 )
 from gossamer.spark.crunch.tables import OTHERS, WORKLOADS, rows_of, summary_rows
 from gossamer.spark.crunch.workloads import SAMPLE, SAMPLED_EVENTS, workload_rows
-from gossamer.spark.crunch.writing import write_tables
 from gossamer.spark.handover import Mark
 from gossamer.spark.jobs import job_errors, watched
 from gossamer.spark.session import slots
-from gossamer.spark.storage.folders import new_folder, sent_folder
-from gossamer.spark.storage.frames import unreadable
+from gossamer.spark.storage.folders import grown_folder, new_folder, sent_folder
+from gossamer.spark.storage.frames import split_table, unreadable
 from gossamer.spark.storage.lineage import input_of, lineage_after, lineage_of, write_lineage
-from gossamer.spark.storage.partitions import split_table
-from gossamer.spark.storage.replacing import grown_folder
 
 if TYPE_CHECKING:
     from gossamer.spark.crunch.claims import CheckedClaim

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from gossamer.sim.results.measures import measures_by_key
 from gossamer.sim.results.report import page_html, plots_html, table_html
-from gossamer.sim.study.measure import Measure
 from gossamer.sim.study.plot import Plot
+from gossamer.sim.study.records import Measure
 from gossamer.spark.crunch.claims import CheckedClaim
 from gossamer.spark.crunch.crunching import Crunched
 from gossamer.spark.crunch.curves import condition_text

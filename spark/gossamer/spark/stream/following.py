@@ -8,6 +8,7 @@ is lost and nothing counted twice.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
@@ -15,27 +16,149 @@ from typing import Any, Final
 
 import attrs
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from gossamer.sim.results.held import held
 from gossamer.sim.results.storage.place import Place, PlaceError
 from gossamer.sim.results.storage.remote import RemotePlace
 from gossamer.spark.jobs import java_may_be_gone, job_errors
 from gossamer.spark.session import slots
-from gossamer.spark.storage.claims import claimed
-from gossamer.spark.storage.folders import local_of
+from gossamer.spark.storage.folders import MARKER, claimed, local_of
 from gossamer.spark.storage.frames import folder_address
 from gossamer.spark.storage.lineage import lineage_of, write_lineage
-from gossamer.spark.stream.due import DUE_COLUMNS, Due, subscribers_of
-from gossamer.spark.stream.folder import (
-    CHECKPOINT,
-    DELIVERIES,
-    WINDOWS,
-    describe,
-    was_begun,
-    windows_of,
+from gossamer.spark.stream.due import DUE_COLUMNS, Due, WindowSettings, subscribers_of, windowed
+
+# The folder of a stream that is followed.
+#
+# stream.json               what is followed, and how; the same when it is resumed
+# deliveries/batch=N/       every line as it came, those that are none as `damaged`
+# windows/batch=N/          windows that changed; of each the latest batch counts
+# _checkpoint/              Spark's own, from which it resumes
+# lineage.json              what made it, see `gossamer.spark.storage.lineage`
+#
+# A batch that a killed process left half-written is written anew by the next, as the same batch:
+# its folder is whole when its ``_SUCCESS`` is there.
+
+
+STREAM_FILE: Final = "stream.json"
+DELIVERIES, WINDOWS, CHECKPOINT = "deliveries", "windows", "_checkpoint"
+_KEY: Final = ("begin", "subscriber")
+
+
+def was_begun(out: Place, told: Mapping[str, Any]) -> bool:
+    """Whether the same was followed in a folder before; if not it is empty, or not there.
+
+    Raises:
+        PlaceError: it follows something else or otherwise, or holds other things.
+    """
+    file = out / STREAM_FILE
+    if not file.exists():
+        there = [one.name for one in out.files() if not one.name.rpartition("/")[2].startswith(".")]
+        if there:
+            expected = f"expected a new folder, or one with {STREAM_FILE}"
+            raise PlaceError(out, f"holds files ({there[0]}), {expected}")
+        return False
+    try:
+        before = json.loads(file.read_bytes())
+    except ValueError as error:
+        raise PlaceError(file, f"is not the description of a stream ({error})") from error
+    for name, value in told.items():
+        if not isinstance(before, dict) or before.get(name) != value:
+            found = before.get(name) if isinstance(before, dict) else before
+            expected = "expected the same to go on, or another folder"
+            raise PlaceError(out, f"was begun with {name} {found!r}, not {value!r}; {expected}")
+    return True
+
+
+def describe(out: Place, told: Mapping[str, Any]) -> None:
+    """Say in a new folder what is followed."""
+    (out / STREAM_FILE).write_bytes(json.dumps(told, indent=2).encode() + b"\n")
+
+
+def batches_of(out: Place, part: str) -> dict[int, list[Place]]:
+    """The files of each whole batch, by its number."""
+    files: dict[int, list[Place]] = {}
+    whole = set()
+    for one in (out / part).files():
+        batch, _, name = one.name.partition("/")
+        number = int(batch.removeprefix("batch="))
+        if name == MARKER:
+            whole.add(number)
+        elif name.endswith(".parquet"):
+            files.setdefault(number, []).append(out / part / one.name)
+    return {number: files.get(number, []) for number in sorted(whole)}
+
+
+def windows_of(out: Place) -> pa.Table | None:
+    """The windows as they are now, in the order of their beginnings; None if there are none."""
+    latest: dict[tuple[Any, ...], dict[str, Any]] = {}
+    schema = None
+    for files in batches_of(out, WINDOWS).values():
+        for file in files:
+            table = pq.ParquetFile(file.source()).read()
+            schema = table.schema
+            for row in table.to_pylist():
+                latest[tuple(row[name] for name in _KEY)] = row
+    if schema is None:
+        return None
+    rows = [latest[key] for key in sorted(latest)]
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+# Lines of `gossamer sub --into` as frames that grow with the files.
+#
+# Files appear whole, by a rename, and are never changed: Spark's checkpoint tells which have been
+# read, so that each is read once.
+
+
+# Of a subscriber's folder.
+_FILES: Final = "*/*.jsonl"
+# Text that is no such line is kept as it came, and counted.
+DAMAGED: Final = "damaged"
+_COLUMNS: Final = (
+    "id string, subscriber string, publisher string, published_at double, received_at double, "
+    f"values string, {DAMAGED} string"
 )
-from gossamer.spark.stream.reading import growing_lines, require_files, sound
-from gossamer.spark.stream.windows import WindowSettings, windowed
+
+
+def growing_lines(session: Any, folder: Place, files_a_batch: int) -> Any:
+    """All lines below a folder, as they come; what is no JSON object has only `DAMAGED`.
+
+    Args:
+        session: of Spark. All its workers need to see the folder.
+        folder: that of ``--into``.
+        files_a_batch: that are read at a time, at most.
+
+    Raises:
+        PlaceError: Spark has no connector for the storage, or the name holds letters that stand
+            for patterns.
+    """
+    address = folder_address(session, folder)
+    if address is None:
+        raise PlaceError(folder, "cannot be followed, expected storage that Spark has a jar for")
+    # Spark reads such files twice, although it takes their names for what they are.
+    if "\\" in address:
+        raise PlaceError(folder, "cannot be followed, expected a name without any of {}[]*?\\")
+    source = session.readStream.schema(_COLUMNS).option("columnNameOfCorruptRecord", DAMAGED)
+    return source.option("maxFilesPerTrigger", files_a_batch).json(f"{address}/{_FILES}")
+
+
+def require_files(folder: Place) -> None:
+    """See whether a folder is one that subscribers write into.
+
+    Raises:
+        PlaceError: it is not there, or nothing is in it.
+    """
+    if not folder.files():
+        expected = "expected files of a subscriber, as 'gossamer sub --into' writes them"
+        raise PlaceError(folder, f"holds nothing to follow, {expected}")
+
+
+def sound(lines: Any, *needed: str) -> Any:
+    """Lines that have what is needed of an event."""
+    wanted = " and ".join(f"{name} is not null" for name in ("id", "published_at", *needed))
+    return lines.where(f"{DAMAGED} is null and {wanted}")
+
 
 _LOOKING_S: Final = 1
 _SHUFFLE: Final = "spark.sql.shuffle.partitions"

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import tempfile
+import tomllib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import attrs
 
+from gossamer.protocol.content.encodings import decoded
 from gossamer.sim.commands.progress import progress_bars
 from gossamer.sim.results.results import SUMMARY_FILE
 from gossamer.sim.results.storage.place import AnyPlace, LocalPlace, Place, PlaceError, as_place
 from gossamer.sim.results.storage.remote import RemotePlace
 from gossamer.sim.results.sweeps.folder import RUNS, kept_sentence, what_is_kept, write_points
-from gossamer.sim.results.sweeps.plan import SEED, Point, SweepPlan
+from gossamer.sim.results.sweeps.plan import SCENARIO, SEED, Point, SweepPlan, read_sweep
 from gossamer.sim.results.sweeps.scheduling import PointRunner, SweepOutcome, run_points
 from gossamer.sim.results.sweeps.store import FolderStore, SweepStore
 from gossamer.spark.errors import WorkerLost
@@ -23,8 +27,7 @@ from gossamer.spark.session import slots
 from gossamer.spark.storage.folders import local_of
 from gossamer.spark.storage.lineage import lineage_of, write_lineage
 from gossamer.spark.sweep.lineage import with_points
-from gossamer.spark.sweep.remote import RemoteStore, finished_points
-from gossamer.spark.sweep.task import run_on, send_from
+from gossamer.spark.sweep.task import RemoteStore, finished_points, run_on, send_from
 
 COMMAND: Final = ("gossamer", "spark", "sweep")
 Result = TypeVar("Result")
@@ -143,3 +146,54 @@ def what_is_kept_at(sweep: str, out: Place) -> str:
     except PlaceError as error:
         return f"what is kept is not known: {error}"
     return kept_sentence(COMMAND, sweep, str(out), is_kept)
+
+
+# Sweep files from any storage: fetched with the scenarios that they name.
+
+
+def read_sweep_at(place: Place) -> SweepPlan:
+    """Read a sweep file, and check every point of it.
+
+    Raises:
+        ScenarioError: as `read_sweep`.
+        PlaceError: the storage fails, or the file or a scenario of it is not there.
+    """
+    if not isinstance(place, RemotePlace):
+        return read_sweep(local_of(place))
+    with _fetched_with_scenarios(place) as file:
+        return read_sweep(file)
+
+
+@contextmanager
+def _fetched_with_scenarios(place: RemotePlace) -> Iterator[Path]:
+    """The files on this machine, in the places to each other that they have there."""
+    with tempfile.TemporaryDirectory(prefix="gossamer-sweep-") as folder:
+        file = Path(folder) / place.name
+        file.write_bytes(_content(place))
+        for name in _scenarios(file):
+            copy = Path(folder) / name
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(_content(place.beside(name)))
+        yield file
+
+
+def _content(place: RemotePlace) -> bytes:
+    try:
+        return place.read_bytes()
+    except FileNotFoundError:
+        raise PlaceError(place, "does not exist, expected a file") from None
+
+
+def _scenarios(file: Path) -> list[str]:
+    """The scenarios that a sweep file names beside itself; `read_sweep` reports faults in it."""
+    try:
+        named = tomllib.loads(decoded(file.read_bytes())).get(SCENARIO)
+    except ValueError:
+        return []
+    names = named if isinstance(named, list) else [named]
+    return [name for name in names if isinstance(name, str) and _is_beside(name)]
+
+
+def _is_beside(name: str) -> bool:
+    path = Path(name)
+    return bool(name) and not path.is_absolute() and ".." not in path.parts

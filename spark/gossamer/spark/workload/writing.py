@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
 
 import attrs
@@ -18,19 +20,123 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from gossamer.sim.results.storage.place import AnyPlace, LocalPlace, Place, as_place
-from gossamer.sim.results.storage.workloads import WORKLOAD_FILE
-from gossamer.sim.row_tables.churn import ChurnRows
-from gossamer.sim.row_tables.kinds import RowWorkload, Wish, make_workload
-from gossamer.sim.row_tables.table import RowTable
+from gossamer.sim.results.storage.place import AnyPlace, LocalPlace, Place, PlaceError, as_place
+from gossamer.sim.results.storage.remote import RemotePlace
+from gossamer.sim.results.storage.workloads import WORKLOAD_FILE, described
+from gossamer.sim.row_tables.kinds import KINDS, RowWorkload, Wish, make_workload
+from gossamer.sim.row_tables.table import CHUNK, RowTable
+from gossamer.sim.row_tables.vinifera import ChurnRows
 from gossamer.sim.study.environment import versions
+from gossamer.spark.handover import Handed, Handover, SharedFolder, Uploads
 from gossamer.spark.jobs import job_errors, watched
 from gossamer.spark.session import slots
-from gossamer.spark.storage.folders import new_folder, sent_file
-from gossamer.spark.storage.frames import opened_table
+from gossamer.spark.storage.folders import local_of, new_folder, sent_file
+from gossamer.spark.storage.frames import opened_table, unreadable
 from gossamer.spark.storage.lineage import input_of, lineage_of, write_lineage
 from gossamer.spark.workload.checks import Check, check_workload
-from gossamer.spark.workload.row_files import write_row_table
+
+# Row tables as Parquet files: each task makes the rows of one file and writes it itself.
+
+
+# Units of a row group, about: large enough for a column to compress, small enough for memory.
+GROUP_UNITS: Final = 16 * CHUNK
+# Of the different values of a column, beyond which each is written where it comes: most columns
+# are of numbers that hardly come twice, and a large dictionary of them is written in vain.
+_DICTIONARY_BYTES: Final = 1 << 16
+_COLUMNS: Final = "part int, attempt string, rows long, bytes long"
+_SCHEMA: Final = pa.schema(
+    [("part", pa.int32()), ("attempt", pa.string()), ("rows", pa.int64()), ("bytes", pa.int64())]
+)
+_CODEC: Final = "spark.sql.parquet.compression.codec"
+
+
+@attrs.frozen
+class _Writer:
+    """Writes the files whose numbers a task gets."""
+
+    table: RowTable
+    files: int
+    codec: str
+    handover: Handover
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for part in batch.column(0).to_pylist():
+                with self.handover.attempt() as own:
+                    file = own / file_name(part)
+                    rows = write_part(self.table, file, part, self.files, self.codec)
+                    (handed,) = self.handover.hand_over(own, [file])
+                told = {"part": part, "attempt": handed.attempt, "rows": rows}
+                yield pa.RecordBatch.from_pylist([told | {"bytes": handed.size}], schema=_SCHEMA)
+
+
+def file_name(part: int) -> str:
+    """The name of one of a table's files; in the order of names, rows are in theirs."""
+    return f"part-{part:05}.parquet"
+
+
+def write_part(table: RowTable, file: Path, part: int, files: int, codec: str = "zstd") -> int:
+    """Write one of so many files of a table, about as large as the others; its rows."""
+    first, end = part * table.units // files, (part + 1) * table.units // files
+    rows = 0
+    with pq.ParquetWriter(
+        file,
+        table.schema,
+        compression=codec,
+        dictionary_pagesize_limit=_DICTIONARY_BYTES,
+        write_page_checksum=True,
+    ) as writer:
+        for group in range(first, end, GROUP_UNITS):
+            stop = min(group + GROUP_UNITS, end)
+            made = [table.part(at, min(CHUNK, stop - at)) for at in range(group, stop, CHUNK)]
+            writer.write_table(pa.Table.from_batches(made, table.schema), GROUP_UNITS)
+            rows += sum(map(len, made))
+    return rows
+
+
+def write_row_table(
+    session: Any, table: RowTable, folder: AnyPlace, files: int, whole: AnyPlace
+) -> int:
+    """Write a table into a new folder, exactly so many files; returns its rows.
+
+    Args:
+        session: of Spark.
+        table: what is made.
+        folder: of the files; on any error it is not made, or left to whoever made the whole.
+        files: how many, each by a task of its own; some are empty where there are fewer units.
+        whole: the folder that it will be part of.
+
+    Raises:
+        Exception: of Spark's, see `gossamer.spark.jobs`.
+        JobError: a file is not what a task wrote.
+    """
+    codec = session.conf.get(_CODEC, "zstd")
+    with _handover(as_place(folder), as_place(whole)) as handover:
+        writer = _Writer(table, files, codec, handover)
+        told = session.range(0, files, 1, files).mapInArrow(writer, _COLUMNS).collect()
+        handed = [Handed(row["attempt"], file_name(row["part"]), row["bytes"]) for row in told]
+        handover.check(handed)
+        if isinstance(handover, SharedFolder):
+            target = local_of(as_place(folder))
+            target.mkdir()
+            for one in handed:
+                (handover.path / one.attempt / one.file).rename(target / one.file)
+    return sum(row["rows"] for row in told)
+
+
+@contextmanager
+def _handover(folder: Place, whole: Place) -> Iterator[Handover]:
+    """Where tasks put the files of a table."""
+    if isinstance(folder, RemotePlace):
+        assert isinstance(whole, RemotePlace)
+        yield Uploads(folder, whole)
+        return
+    # Workers import this module as well, and have no use for all that results are made of.
+    from gossamer.sim.results.results import scratch_folder
+
+    with scratch_folder(local_of(folder)) as scratch:
+        yield SharedFolder(scratch, local_of(whole).absolute())
+
 
 TRACE_FILE: Final = "trace.parquet"
 
@@ -151,3 +257,64 @@ def _description(
         },
         "checks": [attrs.asdict(check) | {"holds": check.holds} for check in checks],
     }
+
+
+# The folder of a workload read back, and checked against what it says of itself.
+
+
+def read_description(folder: AnyPlace) -> dict[str, Any]:
+    """The content of a workload's ``workload.json``.
+
+    Raises:
+        PlaceError: it is damaged, or of a kind that is not known.
+    """
+    place = as_place(folder)
+    told = described(place)
+    if told["kind"] not in KINDS:
+        expected = f"expected one of {', '.join(KINDS)}"
+        reason = f"is of the kind {told['kind']!r}, {expected}"
+        raise PlaceError(place / WORKLOAD_FILE, reason)
+    return told
+
+
+def check_table(folder: Place, name: str, told: Mapping[str, Any]) -> int:
+    """The rows of a workload's table.
+
+    Args:
+        folder: of the workload.
+        name: of the table.
+        told: its entry in ``workload.json``.
+
+    Raises:
+        PlaceError: a file is damaged, a column is missing or of another type, or rows are.
+    """
+    try:
+        columns = {one["name"]: one["type"] for one in told["columns"]}
+        expected = int(told["rows"])
+    except (KeyError, TypeError, ValueError):
+        reason = f"does not tell columns and rows of {name}, expected it to"
+        raise PlaceError(folder / WORKLOAD_FILE, reason) from None
+    rows = sum(_check_file(file, columns) for file in (folder / name).tables())
+    if rows != expected:
+        raise PlaceError(folder / name, f"has {rows:,} rows, expected {expected:,}")
+    return rows
+
+
+def _check_file(file: Place, columns: Mapping[str, str]) -> int:
+    try:
+        with opened_table(file) as opened:
+            schema, rows = opened.schema_arrow, int(opened.metadata.num_rows)
+    except (pa.ArrowException, OSError) as error:
+        raise PlaceError(file, unreadable(file, error, "is damaged or no Parquet table")) from error
+    for name, kind in columns.items():
+        if name not in schema.names:
+            raise PlaceError(file, f"has no column {name}, expected one of {kind}")
+        found = str(schema.field(name).type)
+        if _bare(found) != _bare(kind):
+            raise PlaceError(file, f"has a column {name} of {found}, expected {kind}")
+    return rows
+
+
+def _bare(kind: str) -> str:
+    """A type without the names of items of lists, which writers of Parquet choose themselves."""
+    return kind.replace("element:", "item:").replace(" not null", "")

@@ -13,7 +13,7 @@ import trio
 
 from gossamer.command.main import main
 from gossamer.node import errors
-from gossamer.node.broker.content import Content, check_label
+from gossamer.node.broker.composites import Content, check_label
 from gossamer.node.broker.contract import wire
 from gossamer.node.broker.contract.host import FamilyHost
 from gossamer.node.broker.contract.wire import OVERLAY_FRAMES, BrokerFrames, encode_parts

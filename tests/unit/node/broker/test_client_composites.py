@@ -15,7 +15,7 @@ from gossamer.node.broker.client_composites import (
     Losses,
     missing_parts,
 )
-from gossamer.node.broker.content import check_window
+from gossamer.node.broker.composites import check_window
 from gossamer.node.broker.contract.matches import Match
 from gossamer.node.broker.deliveries import Arrival, delivery_bytes, event_of, id_of, match_bytes
 from gossamer.node.commands.clients.event_text import line_of_event

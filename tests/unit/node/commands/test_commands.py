@@ -22,7 +22,7 @@ from gossamer.node.commands.cluster.watching import picture, status_table
 from gossamer.node.config.file import load_config
 from gossamer.node.page.snapshot import PeerView
 from gossamer.node.security.cluster import open_membership
-from gossamer.node.security.joining.tokens import read_token
+from gossamer.node.security.joining.join_protocol import read_token
 from gossamer.node.store import Store
 from gossamer.node.store.database import read_version
 from support.installed_command import install

@@ -51,7 +51,7 @@ def test_a_node_loads_no_compiler_and_nothing_of_other_commands() -> None:
     assert "gossamer.protocol.brokers.core.effects" in both - peer
     # Of which family a broker is, only its configuration says; the rest is for all of them.
     brokers = {one for one in both if one.startswith("gossamer.protocol.brokers.")}
-    assert {one.split(".")[3] for one in brokers} <= {"core", "arrivals"}
+    assert {one.split(".")[3] for one in brokers} <= {"core", "arrival_queue"}
 
 
 @pytest.mark.parametrize(

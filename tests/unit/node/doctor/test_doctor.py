@@ -17,11 +17,18 @@ import trio
 import trustme
 from rich.console import Console
 
-from gossamer.node.discovery.network_interfaces import InterfaceAddress
+from gossamer.node.discovery.sources import InterfaceAddress
 from gossamer.node.doctor import local
-from gossamer.node.doctor.clock import AHEAD, SUSPICIOUS, Signs, check_own_clock, signs_of_files
-from gossamer.node.doctor.failures import banner_cause, connect_cause, handshake_cause
-from gossamer.node.doctor.findings import Finding, all_well, findings_json, findings_table
+from gossamer.node.doctor.failures import (
+    Finding,
+    all_well,
+    banner_cause,
+    connect_cause,
+    findings_json,
+    findings_table,
+    handshake_cause,
+)
+from gossamer.node.doctor.local import AHEAD, SUSPICIOUS, Signs, check_own_clock, signs_of_files
 from gossamer.node.doctor.remote import check_clock, check_cluster, check_network, check_version
 from gossamer.node.errors import DiscoveryError, NodeError
 from gossamer.node.peer.persistence import LAST_GAP, read_gap

@@ -29,9 +29,8 @@ from gossamer.node.local.address import (
     until_unlocked,
 )
 from gossamer.node.local.groups import wire
-from gossamer.node.local.groups.leading import Leading
+from gossamer.node.local.groups.leading import Leading, OtherPeers
 from gossamer.node.local.groups.log import GroupLog
-from gossamer.node.local.groups.other_peers import OtherPeers
 from gossamer.node.local.history import PENDING, open_history
 from gossamer.node.peer.frames.events import Event
 from gossamer.node.transport.base.base import Address

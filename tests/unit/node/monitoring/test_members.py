@@ -20,7 +20,7 @@ from rich.console import Console
 
 from gossamer.node.commands.cluster.cluster_picture import cluster_picture
 from gossamer.node.commands.cluster.tables import short_text, span_text
-from gossamer.node.monitoring import causes, members, metrics
+from gossamer.node.monitoring import members, metric_labels, metrics
 from gossamer.node.monitoring.cluster import FIGURES, LISTED, SECTORS, cluster_view
 from gossamer.node.monitoring.metrics import Counters
 from support.cluster_views import member, report, view
@@ -202,7 +202,7 @@ def test_numbers_are_short() -> None:
 
 
 GAUGES = metrics.Gauges(
-    links=dict.fromkeys(causes.LINKS, 2),
+    links=dict.fromkeys(metric_labels.LINKS, 2),
     connections=3,
     known_peers=40,
     subscriptions=5,
@@ -266,7 +266,7 @@ def test_what_was_counted_is_told_and_nothing_of_other_causes() -> None:
     for count in (counters.drop, counters.repeat, counters.refuse, counters.close):
         with pytest.raises(KeyError):
             count("made up")
-    assert counters.dropped == dict.fromkeys(causes.DROP_CAUSES, 0) | {"flood": 1}
+    assert counters.dropped == dict.fromkeys(metric_labels.DROP_CAUSES, 0) | {"flood": 1}
     assert sum((counters.refused | counters.closed).values()) == 2, "a defect counts nothing"
 
 

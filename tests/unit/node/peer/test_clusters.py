@@ -22,9 +22,9 @@ from gossamer.node import errors
 from gossamer.node.config.node import Identity, Listen, NodeConfig
 from gossamer.node.discovery.sources import MULTICAST, DiscoveredPeer
 from gossamer.node.errors import AddressGone, PeerRevoked
-from gossamer.node.monitoring.causes import TROUBLES
 from gossamer.node.monitoring.cluster import FIGURES, SECTORS, Report
 from gossamer.node.monitoring.members import Member, MemberTable
+from gossamer.node.monitoring.metric_labels import TROUBLES
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.bootstrap import Bootstrap
 from gossamer.node.peer.cluster_info import (

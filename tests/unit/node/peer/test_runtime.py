@@ -16,14 +16,14 @@ from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.certificate_requests import MAX_HELD, CertificateService
 from gossamer.node.peer.frames.core import SELF, Box, Core, header, unreachable
 from gossamer.node.peer.frames.events import Event
-from gossamer.node.peer.load.gossip_timer import SteadyTimer
+from gossamer.node.peer.load.inbox import SteadyTimer
 from gossamer.node.peer.load.sender import MAX_WAITING, PoolSender
 from gossamer.node.peer.subscriptions import BATCH, TURN, Subscribers
 from gossamer.node.security.descriptors import DescriptorCache
-from gossamer.node.store.subscriptions import StoredSubscription
+from gossamer.node.store.store import StoredSubscription
 from gossamer.node.transport.base.frames import FrameDecoder
 from gossamer.node.transport.base.limits import HEADER_BYTES, Limits
-from gossamer.node.transport.queues.fair_queue import Backlog, Flow
+from gossamer.node.transport.queues.send_queue import Backlog, Flow
 from gossamer.protocol.content.schema import FloatAttribute, Schema
 from gossamer.protocol.kernel.errors import CapacityError, ExpressionError
 from gossamer.protocol.kernel.records import KIND, TO, UNREACHABLE

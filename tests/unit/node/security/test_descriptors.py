@@ -12,7 +12,7 @@ from attrs import evolve, frozen
 
 from gossamer.node.errors import ClusterFolderError, RevokedCertificateError, SchemaDocumentError
 from gossamer.node.security import schema_document
-from gossamer.node.security.certificates import PeerCertificate
+from gossamer.node.security.certificates import PeerCertificate, issue_certificate, make_authority
 from gossamer.node.security.descriptors import (
     Descriptor,
     DescriptorCache,
@@ -21,9 +21,7 @@ from gossamer.node.security.descriptors import (
     Verdict,
     sign_descriptor,
 )
-from gossamer.node.security.encoding import encode
-from gossamer.node.security.identity import Identity, make_identity
-from gossamer.node.security.issuing import issue_certificate, make_authority
+from gossamer.node.security.identity import Identity, encode, make_identity
 from gossamer.node.security.revocation import Revocation, RevocationList
 from gossamer.node.security.schema_document import SchemaDocument
 from gossamer.protocol.content import schema

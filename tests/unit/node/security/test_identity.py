@@ -18,6 +18,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from gossamer.node import errors
 from gossamer.node.errors import ClusterFolderError, KeyFileError, RevocationListError
 from gossamer.node.security import certificates, revocation
+from gossamer.node.security.certificates import CLOCK_SLACK_S, issue_certificate, make_authority
 from gossamer.node.security.cluster import (
     ClusterFolder,
     client_context,
@@ -25,15 +26,15 @@ from gossamer.node.security.cluster import (
     make_cluster,
     open_membership,
 )
-from gossamer.node.security.files import PRIVATE, write_file
 from gossamer.node.security.identity import (
+    PRIVATE,
     load_identity,
     make_identity,
     permanent_key,
     save_identity,
     verify,
+    write_file,
 )
-from gossamer.node.security.issuing import CLOCK_SLACK_S, issue_certificate, make_authority
 from gossamer.node.security.revocation import Revocation
 from gossamer.protocol.kernel.errors import CapacityError, ConfigError
 from support.clusters import made_cluster

@@ -10,10 +10,10 @@ from attrs import evolve
 
 from gossamer.node import errors
 from gossamer.node.security import cluster as security_cluster
+from gossamer.node.security.certificates import AUTHORITY_LIFETIME_S, PEER_LIFETIME_S
 from gossamer.node.security.identity import make_identity
-from gossamer.node.security.issuing import AUTHORITY_LIFETIME_S, PEER_LIFETIME_S
 from gossamer.node.security.joining import join_protocol
-from gossamer.node.security.joining.extending import renew_here, renew_peer, request_of
+from gossamer.node.security.joining.admission import renew_here, renew_peer, request_of
 from gossamer.node.security.renewal import (
     CONTEXT,
     RenewalRequest,

@@ -17,7 +17,6 @@ from gossamer.node import errors
 from gossamer.node.security import sealing
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import DescriptorCache
-from gossamer.node.security.encoding import decode, encode
 from gossamer.node.security.event_keys import (
     MOST_KEYS_OF_ONE,
     Publisher,
@@ -28,6 +27,7 @@ from gossamer.node.security.event_keys import (
     make_event_key,
     save_event_key,
 )
+from gossamer.node.security.identity import decode, encode
 from gossamer.node.security.revocation import Revocation, RevocationList
 from support.clusters import DAY_S, MadeCluster, event_key, made_cluster
 

@@ -11,8 +11,7 @@ from attrs import evolve
 from gossamer.node.errors import StoreError
 from gossamer.node.store import SequenceNumbers, Store, StoreLimits
 from gossamer.node.store.events import RetainedEvent
-from gossamer.node.store.peers import KnownPeer
-from gossamer.node.store.subscriptions import StoredSubscription
+from gossamer.node.store.store import KnownPeer, StoredSubscription
 from gossamer.protocol.kernel.errors import CapacityError
 
 LIMITS = StoreLimits(

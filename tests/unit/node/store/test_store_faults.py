@@ -15,8 +15,8 @@ import pytest
 
 from gossamer.node import errors
 from gossamer.node.store import Store, database
+from gossamer.node.store.database import MIGRATIONS
 from gossamer.node.store.events import RetainedEvent
-from gossamer.node.store.schema import MIGRATIONS
 from support.draws import larger
 
 

@@ -13,7 +13,7 @@ import trio.testing
 from gossamer.node.errors import StoreError, StoreFullError, TokenUsedError
 from gossamer.node.store import Store, StoreLimits
 from gossamer.node.store.events import RetainedEvent
-from gossamer.node.store.subscriptions import StoredSubscription
+from gossamer.node.store.store import StoredSubscription
 from gossamer.node.store.writer import open_writer
 from gossamer.protocol.kernel.errors import CapacityError
 

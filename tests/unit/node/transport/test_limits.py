@@ -14,14 +14,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.node.errors import HandshakeFailed
-from gossamer.node.transport.base.back_off import BackOff
+from gossamer.node.transport.base.admission_room import LEAVING, Doors, Guest, address_group
 from gossamer.node.transport.base.base import Address
-from gossamer.node.transport.base.doors import LEAVING, Doors, Guest, address_group
-from gossamer.node.transport.base.limits import Limits
-from gossamer.node.transport.base.throttle import TokenBucket
-from gossamer.node.transport.queues.fair_queue import FLOWS_TOLD_APART, Backlog, FairQueue, Flow
-from gossamer.node.transport.queues.send_queue import FAIR_BATCH_BYTES, SendQueue
-from gossamer.node.transport.streams.race import AllFailedError, describe, first_success, interleave
+from gossamer.node.transport.base.limits import BackOff, Limits, TokenBucket
+from gossamer.node.transport.queues.send_queue import (
+    FAIR_BATCH_BYTES,
+    FLOWS_TOLD_APART,
+    Backlog,
+    FairQueue,
+    Flow,
+    SendQueue,
+)
+from gossamer.node.transport.streams.byte_streams import (
+    AllFailedError,
+    describe,
+    first_success,
+    interleave,
+)
 from gossamer.protocol.kernel.errors import ConfigError
 
 

@@ -23,7 +23,7 @@ from gossamer.sim.churn import (
     generate,
     read_trace,
 )
-from gossamer.sim.churn.turnover import make_turnover
+from gossamer.sim.churn.synthetic import make_turnover
 from gossamer.sim.errors import ScenarioError
 from support.checkout import ROOT
 from support.sim_commands import printed_by

@@ -9,7 +9,7 @@ import pytest
 
 from gossamer.command.main import main
 from gossamer.protocol.kernel.rules import use_compiled
-from gossamer.sim.studies.custom.agreement import first_difference, scenario_of
+from gossamer.sim.studies.custom.rehearsal import first_difference, scenario_of
 from gossamer.sim.studies.custom.simulation import simulate_custom
 from support.draws import larger
 from support.own_protocols import COOKBOOK, PROTOCOLS, protocol_file, scenario_file

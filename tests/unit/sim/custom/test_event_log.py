@@ -16,7 +16,7 @@ from gossamer.sim.custom import message
 from gossamer.sim.custom import tally as tallies
 from gossamer.sim.custom.event_log import EventLog
 from gossamer.sim.errors import ScenarioError, SimulationError
-from gossamer.sim.studies.custom.agreement import scenario_of
+from gossamer.sim.studies.custom.rehearsal import scenario_of
 from gossamer.sim.studies.custom.simulation import simulate_custom
 from support.own_protocols import protocol_file
 

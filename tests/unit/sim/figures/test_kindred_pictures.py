@@ -18,9 +18,8 @@ from matplotlib.image import imread
 from gossamer.sim.figures.common.measurements import OVERHEAD, PATH, TREE, Measurements
 from gossamer.sim.figures.common.points import Outcome
 from gossamer.sim.figures.kindred import published
-from gossamer.sim.figures.kindred.ablation_plot import plot_ablation
 from gossamer.sim.figures.kindred.growth_plot import SCALE, plot_growth
-from gossamer.sim.figures.kindred.plots import plot_sweep
+from gossamer.sim.figures.kindred.plots import plot_ablation, plot_sweep
 from gossamer.sim.figures.kindred.setup import KINDRED, SYSTEMS
 from gossamer.sim.figures.kindred.studies import ABLATION, ABLATION_ATTRIBUTES, ABLATION_RANGES
 from gossamer.sim.figures.vinifera.studies import BASELINE, KINDS, PAPER, RANDOM, SIZES, SKEWED

@@ -15,17 +15,14 @@ from gossamer.protocol.brokers.core.messages import Subscribe, Unsubscribe
 from gossamer.protocol.content.filters import parse
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.row_tables.commuters import CommuterRows
-from gossamer.sim.row_tables.covering import CoveringRows
-from gossamer.sim.row_tables.fits import fitted_exponent
-from gossamer.sim.row_tables.keyword_rows import make_keyword_rows
+from gossamer.sim.row_tables.keywords import make_keyword_rows
 from gossamer.sim.row_tables.kinds import KINDS, Wish, make_workload
-from gossamer.sim.row_tables.quote_rows import QuoteRows, source_of
-from gossamer.sim.row_tables.quotes import QuoteTables
-from gossamer.sim.row_tables.siena import SienaRows
-from gossamer.sim.row_tables.table import RowTable, write_plainly
+from gossamer.sim.row_tables.quotes import QuoteRows, QuoteTables, source_of
+from gossamer.sim.row_tables.subscriptions import CoveringRows, SienaRows
+from gossamer.sim.row_tables.table import RowTable, fitted_exponent, write_plainly
 from gossamer.sim.row_tables.vinifera import ViniferaRows
-from gossamer.sim.studies.dissemination.topologies.generators import barabasi_albert
-from gossamer.sim.studies.dissemination.workload.workload import Locality
+from gossamer.sim.studies.dissemination.inputs.topologies import barabasi_albert
+from gossamer.sim.studies.dissemination.inputs.workload import Locality
 from gossamer.sim.studies.peers.inputs.scenario import Subscriptions
 from gossamer.sim.studies.peers.inputs.workload import Workload
 from gossamer.sim.studies.stock_quotes import PRICES, make_quotes

@@ -10,8 +10,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.spark.crunch.conditions import ConditionColumns
 from gossamer.spark.crunch.counting.quantiles import _total, sums_of
+from gossamer.spark.crunch.folders import ConditionColumns
 
 VALUES = st.lists(st.floats(-1e300, 1e300), min_size=1, max_size=30)
 

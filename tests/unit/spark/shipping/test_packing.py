@@ -34,7 +34,7 @@ def test_the_package_is_imported_from_its_archive(tmp_path: Path) -> None:
     # Not of a development install, whose folders come by way of site-packages.
     code = f"import sys; sys.path[:0] = {[str(file), *sys.path]}; {PRINT}"
     told = printed(sys.executable, "-S", "-c", code)
-    assert told.strip() == f"{file}/gossamer/spark/storage/claims.py"
+    assert told.strip() == f"{file}/gossamer/spark/storage/folders.py"
 
 
 def test_an_environment_has_a_python_and_the_package(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.sim.results.storage.place import LocalPlace, PlaceError
-from gossamer.spark.storage.partitions import partition_folder, read_split, split_table
+from gossamer.spark.storage.frames import partition_folder, read_split, split_table
 
 ROWS: dict[str, list[Any]] = {
     "run": ["r1", "r1", "r2", "r2", "r3"],

@@ -19,15 +19,21 @@ import pytest
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
 import gossamer.sim.results.storage.remote as remote
-import gossamer.spark.storage.claims as claims
+import gossamer.spark.storage.folders as claims
 from gossamer.command.paths import StorageError
 from gossamer.sim.results.results import ResultsError
 from gossamer.sim.results.storage.options import Access
 from gossamer.sim.results.storage.place import LocalPlace, Place, PlaceError, place_of
 from gossamer.sim.results.storage.remote import RemotePlace, failure_text
-from gossamer.spark.storage.claims import claimed
-from gossamer.spark.storage.folders import MARKER, WRITING, new_folder
-from gossamer.spark.storage.replacing import SENT, grown_folder, is_there
+from gossamer.spark.storage.folders import (
+    MARKER,
+    SENT,
+    WRITING,
+    claimed,
+    grown_folder,
+    is_there,
+    new_folder,
+)
 
 AZURE = "abfss://box@mine.dfs.core.windows.net/a"
 

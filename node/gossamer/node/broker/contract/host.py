@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final, Protocol
 
 from attrs import asdict, frozen
 
-from gossamer.node.broker.contract.tables import Label
 from gossamer.node.broker.contract.wire import OVERLAY_FRAMES
 from gossamer.node.config.families import BrokerFamily
 from gossamer.node.transport.base.schema import FrameTypes
@@ -16,7 +15,36 @@ from gossamer.protocol.brokers.core.codec import Codec
 from gossamer.protocol.brokers.core.effects import Effect
 from gossamer.protocol.brokers.core.messages import Hop, Id, NeighbourUp, Publish, Restarted
 from gossamer.protocol.brokers.core.routing import NewIndex
+from gossamer.protocol.content import filters
 from gossamer.protocol.content.filters import Filter
+
+# How brokers tell of their tables: as plain values for people and programs, cut where long.
+
+
+# Rows of each table that are told; how many there are is told as well.
+ROWS: Final = 200
+# Characters of a filter that are told.
+CHARACTERS: Final = 300
+
+Label = Callable[[str], str]
+"""What people call a broker."""
+
+
+def filter_text(wanted: Filter) -> str:
+    """A filter for people, shortened."""
+    text = filters.to_text(wanted)
+    return text if len(text) <= CHARACTERS else f"{text[: CHARACTERS - 3]}..."
+
+
+def hop_text(hop: Hop, label: Label) -> str:
+    """A client or neighbour for people."""
+    return f"client {hop.name}" if hop.is_client else f"broker {label(hop.name)}"
+
+
+def id_text(id_: Id) -> str:
+    """How subscriptions, advertisements and publications are named to people and clients."""
+    return f"{id_.broker}:{id_.number}"
+
 
 NEVER: Final = 1 << 62
 """More messages than ever wait."""

@@ -13,7 +13,12 @@ import cbor2
 
 from gossamer.node.errors import BadFrame
 from gossamer.node.peer.frames.frame_types import RENEWAL_FRAMES, REVOCATION_FRAMES
-from gossamer.node.transport.base.frames import CONTROL_FRAMES, count_items, encode_frame
+from gossamer.node.transport.base.frames import (
+    CONTROL_FRAMES,
+    count_items,
+    encode_frame,
+    plain_decoder,
+)
 from gossamer.node.transport.base.schema import (
     Bytes,
     Flag,
@@ -23,7 +28,6 @@ from gossamer.node.transport.base.schema import (
     ListOf,
     Text,
 )
-from gossamer.node.transport.base.strict_cbor import plain_decoder
 from gossamer.protocol.content.limits import MAX_NAME
 
 PART_BYTES: Final = 256 << 10

@@ -19,7 +19,7 @@ from gossamer.node.broker.engine.journal import Entry, Journal
 from gossamer.node.errors import StoreError
 from gossamer.node.monitoring.logs import log
 from gossamer.node.store.broker import QueuedDelivery
-from gossamer.protocol.brokers.arrivals import Arrivals, no_message
+from gossamer.protocol.brokers.arrival_queue import Arrivals, no_message
 from gossamer.protocol.brokers.core.effects import Awaits, Deliver, Refuse, SetTimer, Settled
 from gossamer.protocol.brokers.core.errors import UnsafeError
 from gossamer.protocol.brokers.core.messages import Congestion, Hop, Id, Publish, TimerFired

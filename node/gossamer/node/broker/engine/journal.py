@@ -21,7 +21,7 @@ import trio
 from attrs import frozen
 
 from gossamer.node.broker.contract.host import FamilyHost, HostedBroker
-from gossamer.node.broker.engine.apart import Apart, Begun, in_a_process
+from gossamer.node.broker.engine.forked_work import Apart, Begun, in_a_process
 from gossamer.node.errors import StoreDamagedError, StoreError, WorkApartError
 from gossamer.node.monitoring.logs import log
 from gossamer.node.store import Store

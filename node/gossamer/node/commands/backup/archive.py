@@ -21,7 +21,7 @@ from typing import IO, Any, Final
 import attrs
 
 from gossamer.node.errors import BackupError
-from gossamer.node.security.files import PRIVATE, PUBLIC
+from gossamer.node.security.identity import PRIVATE, PUBLIC
 
 FORMAT: Final = 1
 MANIFEST: Final = "manifest.json"

@@ -19,9 +19,8 @@ from gossamer.node.config.node import NodeConfig
 from gossamer.node.errors import BackupError
 from gossamer.node.local.history import FILE_NAME as HISTORY
 from gossamer.node.security.cluster import ClusterFolder, open_membership
-from gossamer.node.security.files import PRIVATE, PUBLIC
-from gossamer.node.security.identity import key_text
-from gossamer.node.store.snapshot import copy_database
+from gossamer.node.security.identity import PRIVATE, PUBLIC, key_text
+from gossamer.node.store.store import copy_database
 
 SCHEMA: Final = "schema.toml"
 

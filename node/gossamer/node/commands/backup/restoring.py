@@ -19,7 +19,7 @@ from gossamer.node.local.history import LOG_ID
 from gossamer.node.security.certificates import date_text
 from gossamer.node.security.cluster import ClusterFolder, open_membership
 from gossamer.node.security.identity import key_text
-from gossamer.node.store.snapshot import go_on_from
+from gossamer.node.store.store import go_on_from
 
 
 def restore(backup: Path, folder: Path) -> list[str]:

@@ -20,7 +20,7 @@ from gossamer.node.commands.folder import address_of
 from gossamer.node.config.folder import load
 from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.local.client import CONNECTED, LocalClient, ReceivedEvent, open_client
-from gossamer.node.local.follower import follow
+from gossamer.node.local.durable import follow
 from gossamer.node.local.frames import LAST, NEW, RETAINED
 
 SUBSCRIPTION: Final = "sub"

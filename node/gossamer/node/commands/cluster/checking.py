@@ -23,11 +23,9 @@ from gossamer.node.config.families import family_named
 from gossamer.node.config.file import config_table
 from gossamer.node.config.folder import load
 from gossamer.node.config.node import NodeConfig
-from gossamer.node.doctor.clock import Signs, signs_of_files
-from gossamer.node.doctor.findings import Finding, all_well, findings_json, findings_table
-from gossamer.node.doctor.local import Here, diagnose_here
+from gossamer.node.doctor.failures import Finding, all_well, findings_json, findings_table
+from gossamer.node.doctor.local import Here, Signs, check_machine, diagnose_here, signs_of_files
 from gossamer.node.doctor.remote import Greeting, Probes, diagnose
-from gossamer.node.doctor.requirements import check_machine
 from gossamer.node.errors import (
     CertificateError,
     ConfigurationError,
@@ -54,12 +52,11 @@ from gossamer.node.security.cluster import (
     open_membership,
     timeless_context,
 )
-from gossamer.node.store.database import read_meta, read_version
-from gossamer.node.store.schema import MIGRATIONS
+from gossamer.node.store.database import MIGRATIONS, read_meta, read_version
 from gossamer.node.transport.base.base import Address, Hello, LocalPeer, PeerIdentity
 from gossamer.node.transport.base.limits import Limits
 from gossamer.node.transport.handshake import PROTOCOL_VERSION, introduce
-from gossamer.node.transport.streams.non_blocking import TcpStream
+from gossamer.node.transport.streams.byte_streams import TcpStream
 from gossamer.node.transport.streams.tls import TlsStream
 from gossamer.protocol.kernel.errors import ProtocolError
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from gossamer.client.frames import BROKER
 from gossamer.node.commands.cluster.tables import short_text, slim_table, span_text
-from gossamer.node.doctor.findings import printable
+from gossamer.node.doctor.failures import printable
 
 # Members that are shown; the rest is counted.
 SHOWN: Final = 40

@@ -12,7 +12,7 @@ import attrs
 from gossamer.node.config.families import families, family_names
 from gossamer.node.config.folder import CONFIG_NAME
 from gossamer.node.errors import ClusterFolderError
-from gossamer.node.security.files import write_file
+from gossamer.node.security.identity import write_file
 
 _TEXT: Final = """\
 # This peer's configuration. 'gossamer node check {folder}' shows every setting with its value and

@@ -17,7 +17,7 @@ from rich.text import Text
 from gossamer.client.address import LocalAddress
 from gossamer.command.tables import FittingTable
 from gossamer.node.commands.folder import address_of
-from gossamer.node.doctor.findings import printable
+from gossamer.node.doctor.failures import printable
 from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.local.client import open_client
 

@@ -25,10 +25,10 @@ from gossamer.node.peer.cluster_info import (
     read_schema_file,
     write_cluster_info,
 )
-from gossamer.node.security.addresses import ADDRESSES, Address
 from gossamer.node.security.cluster import ClusterFolder, open_membership
+from gossamer.node.security.identity import ADDRESSES, Address
 from gossamer.node.security.joining import commands as security
-from gossamer.node.security.joining.tokens import read_token
+from gossamer.node.security.joining.join_protocol import read_token
 from gossamer.node.transport.base.base import Address as HostAndPort
 from gossamer.protocol.kernel.errors import ConfigError, choice
 

@@ -16,12 +16,16 @@ from gossamer.node.config.folder import load
 from gossamer.node.errors import ClusterFolderError, ConfigurationError, RenewalError
 from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.peer.cluster_info import read_cluster_info
-from gossamer.node.security.addresses import Address
 from gossamer.node.security.certificates import date_text
 from gossamer.node.security.cluster import Membership, open_membership, save_renewed
-from gossamer.node.security.joining.admission import open_registrar
-from gossamer.node.security.joining.extending import renew_here, renew_peer, request_of
-from gossamer.node.security.joining.late_renewal import renew_at
+from gossamer.node.security.identity import Address
+from gossamer.node.security.joining.admission import (
+    open_registrar,
+    renew_here,
+    renew_peer,
+    request_of,
+)
+from gossamer.node.security.joining.client import renew_at
 from gossamer.node.security.renewal import TEXT_LIMIT, RenewalRequest, Renewed, accept
 from gossamer.node.store import Store
 

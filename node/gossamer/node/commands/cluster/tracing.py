@@ -14,7 +14,7 @@ from rich.tree import Tree
 
 from gossamer.command.tables import FittingTable
 from gossamer.node.commands.folder import address_of
-from gossamer.node.doctor.findings import printable
+from gossamer.node.doctor.failures import printable
 from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.local.client import open_client
 

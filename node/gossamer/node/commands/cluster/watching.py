@@ -25,11 +25,11 @@ from gossamer.command.tables import FittingTable
 from gossamer.node.commands.cluster.cluster_picture import cluster_picture
 from gossamer.node.commands.cluster.tables import slim_table, trip_text
 from gossamer.node.commands.folder import address_of
-from gossamer.node.doctor.findings import printable
+from gossamer.node.doctor.failures import printable
 from gossamer.node.errors import NodeError
 from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.local.client import LocalClient, open_client
-from gossamer.node.monitoring.causes import LINKS
+from gossamer.node.monitoring.metric_labels import LINKS
 
 # Peers that `top` shows; the rest is counted.
 SHOWN_PEERS: Final = 20

@@ -10,7 +10,7 @@ from typing import Any, Final
 import trio
 
 from gossamer.node.broker.assembly import BrokerNode
-from gossamer.node.broker.content import Content
+from gossamer.node.broker.composites import Content
 from gossamer.node.broker.node import open_broker
 from gossamer.node.broker.numbers import (
     broker_cluster,
@@ -18,8 +18,7 @@ from gossamer.node.broker.numbers import (
     broker_metrics_text,
     broker_snapshot,
 )
-from gossamer.node.broker.server import open_broker_server
-from gossamer.node.broker.session import BrokerServices
+from gossamer.node.broker.session import BrokerServices, open_broker_server
 from gossamer.node.commands.running.joining import open_join_server
 from gossamer.node.commands.running.process import NodeProcess
 from gossamer.node.config.broker import BROKER, CLUSTER

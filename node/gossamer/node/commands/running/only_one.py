@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gossamer.node.errors import IdentityInUseError
-from gossamer.node.security.files import PRIVATE
+from gossamer.node.security.identity import PRIVATE
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from typing import Final
 
 from gossamer.node.config.folder import load
 from gossamer.node.errors import ServiceError
-from gossamer.node.security.files import PUBLIC, write_file
+from gossamer.node.security.identity import PUBLIC, write_file
 
 SYSTEM_UNITS: Final = Path("/etc/systemd/system")
 

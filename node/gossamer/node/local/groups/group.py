@@ -13,26 +13,83 @@ leading   -- somebody follows a greater epoch ------------->  alone
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 import trio
+from attrs import define, field
 
 from gossamer.node.errors import NoAnswerError
 from gossamer.node.local.groups import wire
-from gossamer.node.local.groups.leading import PAUSE_S, Leading
+from gossamer.node.local.groups.leading import PAUSE_S, Leading, OtherPeers
 from gossamer.node.local.groups.log import GroupLog, client_of
-from gossamer.node.local.groups.other_peers import OtherPeers
-from gossamer.node.local.groups.workers import Worker, Workers
 from gossamer.node.local.history import History, KeptEvent
-from gossamer.node.local.peer_like import PeerLike
+from gossamer.node.local.peer_like import EventLike, PeerLike
 from gossamer.node.local.services import feed
 from gossamer.node.page.snapshot import Snapshot
-from gossamer.node.store.subscriptions import StoredSubscription
+from gossamer.node.store.store import StoredSubscription
 from gossamer.node.transport.base.base import Address
 from gossamer.protocol.content.filters.expressions import parse_expression
 from gossamer.protocol.patterns.groups import ANSWER_S, LOST_S, Member, Round
+
+# The applications of one node that take events of one queue group.
+
+
+@define(eq=False)
+class Worker:
+    """An application of this node that takes events of the group.
+
+    Attributes:
+        window: events that it may have at a time.
+        send: gives it one.
+        has: ids of those that it has not acknowledged.
+    """
+
+    window: int
+    send: Callable[[EventLike], Awaitable[None]]
+    has: set[int] = field(factory=set)
+
+
+class Workers:
+    """All workers of one group at this node.
+
+    Attributes:
+        left: set when a worker leaves; another event then.
+        idle_since: trio's time when there was none, or the last one left.
+    """
+
+    def __init__(self) -> None:
+        self.left = trio.Event()
+        self.idle_since = trio.current_time()
+        self._workers: list[Worker] = []
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._workers)
+
+    def add(self, worker: Worker) -> None:
+        """One more."""
+        self._workers.append(worker)
+
+    def remove(self, worker: Worker) -> None:
+        """One is gone."""
+        self._workers.remove(worker)
+        self.left.set()
+        self.left = trio.Event()
+        self.idle_since = trio.current_time()
+
+    def room(self, held: int) -> int:
+        """How many events they take beyond the ``held`` that are assigned to this node."""
+        given = sum(len(worker.has) for worker in self._workers)
+        queued = held - given
+        return max(0, sum(worker.window for worker in self._workers) - given - max(0, queued))
+
+    def with_most_room(self) -> Worker | None:
+        """The worker that takes most events yet; None if none takes any."""
+        free = [one for one in self._workers if len(one.has) < one.window]
+        return max(free, key=lambda one: one.window - len(one.has), default=None)
+
 
 # Rounds of gossip after which a peer that has announced itself would have been heard.
 SETTLE_ROUNDS: Final = 6

@@ -12,9 +12,8 @@ from gossamer.node.errors import ClientRequestError
 from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.local.durable import ENDING_S
 from gossamer.node.local.groups import wire
-from gossamer.node.local.groups.group import Group
+from gossamer.node.local.groups.group import Group, Worker
 from gossamer.node.local.groups.log import client_of, group_of
-from gossamer.node.local.groups.workers import Worker
 from gossamer.node.local.history import History
 from gossamer.node.local.peer_like import EventLike, PeerLike
 from gossamer.node.local.services import REFUSALS, check_refusal

@@ -15,7 +15,7 @@ from attrs import frozen
 from gossamer.node.errors import BadFrame
 from gossamer.node.local.frames import event_values_from_wire, values_to_wire
 from gossamer.node.local.history import KeptEvent
-from gossamer.node.security.encoding import decode, encode
+from gossamer.node.security.identity import decode, encode
 from gossamer.node.transport.base.base import Address
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.schema import Schema

@@ -16,8 +16,7 @@ from gossamer.node.local.history import KeptEvent
 from gossamer.node.local.peer_like import EventLike
 from gossamer.node.local.requests import GONE
 from gossamer.node.local.services import JoinedLike, Services, feed
-from gossamer.node.local.serving.kept_in_order import KeptInOrder, begin_of
-from gossamer.node.local.serving.ordered import Ordered
+from gossamer.node.local.serving.ordered import KeptInOrder, Ordered, begin_of
 from gossamer.node.local.serving.publishing import PublishingRequests
 from gossamer.node.peer.unicast.last_values import key_of, mark_of
 from gossamer.node.transport.base.base import Cause, Farewell

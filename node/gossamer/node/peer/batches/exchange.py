@@ -22,8 +22,7 @@ from gossamer.node.peer.batches.buffers import (
     Batch,
     make_batch,
 )
-from gossamer.node.peer.batches.scanning import scan
-from gossamer.node.peer.batches.taking import take
+from gossamer.node.peer.batches.taking import scan, take
 from gossamer.node.peer.frames.core import Core, Record
 from gossamer.protocol.kernel.errors import CapacityError
 from gossamer.protocol.kernel.linking import LinkedCode

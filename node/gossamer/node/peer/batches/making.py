@@ -23,11 +23,11 @@ from gossamer.node.peer.batches.machine_code import (
     code_folder,
     code_name,
     load,
+    make_step_buffers,
     save,
+    take_one,
 )
-from gossamer.node.peer.batches.scanning import scan
-from gossamer.node.peer.batches.steps import make_step_buffers, take_one
-from gossamer.node.peer.batches.taking import take
+from gossamer.node.peer.batches.taking import scan, take
 from gossamer.protocol.kernel.rules import Rule, teach_compiler
 from gossamer.protocol.peer.state.state import make_state
 

@@ -23,8 +23,7 @@ from gossamer.node.security.descriptors import (
     Verdict,
     sign_descriptor,
 )
-from gossamer.node.security.encoding import decode, encode
-from gossamer.node.security.identity import Identity
+from gossamer.node.security.identity import Identity, decode, encode
 from gossamer.node.transport.base.base import Address
 from gossamer.protocol.kernel.errors import CapacityError, ConfigError
 from gossamer.protocol.peer.record_table.layouts import ProfileFault, profile_fault

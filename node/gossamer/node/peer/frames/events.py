@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import attrs
 
-from gossamer.node.security.encoding import decode, encode
+from gossamer.node.security.identity import decode, encode
 from gossamer.node.security.sealing import publisher_of
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.limits import MAX_LITERAL

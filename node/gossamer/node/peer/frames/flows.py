@@ -11,7 +11,7 @@ from gossamer.node.peer.frames.events import EventMemory
 from gossamer.node.peer.frames.frame_types import WORD_BYTES
 from gossamer.node.security.sealing import publisher_of
 from gossamer.node.transport.base.schema import Frame
-from gossamer.node.transport.queues.fair_queue import Flow
+from gossamer.node.transport.queues.send_queue import Flow
 from gossamer.protocol.kernel.records import BODY, FROM, KIND, UNREACHABLE
 from gossamer.protocol.peer.record_table.records import (
     EVENT,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Final, Protocol
 
 import trio
@@ -16,7 +18,7 @@ from gossamer.node.errors import (
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.core import Record
 from gossamer.node.transport.links import ConnectionPool
-from gossamer.node.transport.queues.fair_queue import FairQueue, Flow
+from gossamer.node.transport.queues.send_queue import FairQueue, Flow
 
 # Frames that wait for one peer beside those in its connection's queue: a few rounds' worth of
 # gossip while it is dialled. What is beyond that is late anyway.
@@ -147,3 +149,121 @@ class PoolSender:
         for record in lost:
             self._counters.drop("unreachable")
             self._hand_back(record)
+
+
+# To whom frames were not sent since too much waited for them; they are told once that is over.
+
+
+# Seconds without anything dropped after which that is over.
+QUIET_S: Final = 5.0
+
+
+class Losses:
+    """What peers were not sent.
+
+    Args:
+        on_loss: told the key of each of them once no more is dropped.
+    """
+
+    def __init__(self, on_loss: Callable[[int], None]) -> None:
+        self._on_loss = on_loss
+        self._last_at: dict[int, float] = {}
+
+    def note(self, key: int) -> None:
+        """A frame for the peer ``key`` was dropped."""
+        self._last_at[key] = trio.current_time()
+
+    def new_round(self) -> None:
+        """Look what is over."""
+        now = trio.current_time()
+        for key in [key for key, last_at in self._last_at.items() if now - last_at >= QUIET_S]:
+            del self._last_at[key]
+            self._on_loss(key)
+
+
+# How many publications may be under way at a time: fewer where acknowledgements are slow.
+#
+# What is published faster than the overlay can take it waits somewhere. If it waits on its way,
+# every event is late, is published again, and makes all others later still, until none is
+# acknowledged in time and all of the work is for nothing. So it waits here, and applications with
+# it: the window is halved where an acknowledgement is slow, and grows again with those that are
+# quick, as congestion windows do (Jacobson 1988).
+
+
+# However slow acknowledgements are, so many are waited for at a time.
+FEWEST: Final = 4
+
+
+class Window:
+    """Places for publications, given to applications in turn, and to each in the order it asks.
+
+    Attributes:
+        size: how many there are now.
+
+    Args:
+        most: how many there are at most, and at first.
+        slow_s: an acknowledgement that takes so long says that too much is under way.
+    """
+
+    def __init__(self, most: int, slow_s: float) -> None:
+        self.size = float(most)
+        self._most = most
+        self._fewest = min(FEWEST, most)
+        self._slow_s = slow_s
+        # Up to here it grows by one with each acknowledgement, from there on with a windowful.
+        self._careful_from = float(most)
+        self._shrunk_at = -math.inf
+        self._taken = 0
+        self._lots: OrderedDict[Hashable, trio.lowlevel.ParkingLot] = OrderedDict()
+
+    async def take(self, whose: Hashable = None, most: int = 1) -> int:
+        """Take places, once it is the turn of ``whose`` they are to be; return how many.
+
+        At least one, and up to ``most`` while nobody waits; each is to be given back.
+        """
+        if self._lots or self._taken >= self._places:
+            await self._wait(whose)
+        else:
+            self._taken += 1
+        more = 0 if self._lots else max(0, min(most - 1, self._places - self._taken))
+        self._taken += more
+        return 1 + more
+
+    def give_back(self, places: int = 1) -> None:
+        """Let others have these places."""
+        self._taken -= places
+        self._give_places()
+
+    def note(self, took_s: float) -> None:
+        """An acknowledgement took so long, or was waited for in vain for so long."""
+        if took_s < self._slow_s:
+            grown = 1.0 if self.size < self._careful_from else 1.0 / self.size
+            self.size = min(float(self._most), self.size + grown)
+            return
+        now = trio.current_time()
+        # Others that went out before it was noticed are late for the same reason.
+        if now - self._shrunk_at >= self._slow_s:
+            self._shrunk_at = now
+            self.size = self._careful_from = max(float(self._fewest), self.size / 2)
+
+    @property
+    def _places(self) -> int:
+        return int(self.size)
+
+    async def _wait(self, whose: Hashable) -> None:
+        lot = self._lots.setdefault(whose, trio.lowlevel.ParkingLot())
+        try:
+            await lot.park()
+        finally:
+            # Who gave up may have been the last of its own.
+            if not lot and self._lots.get(whose) is lot:
+                del self._lots[whose]
+
+    def _give_places(self) -> None:
+        while self._lots and self._taken < self._places:
+            whose, lot = next(iter(self._lots.items()))
+            self._lots.move_to_end(whose)
+            self._taken += 1
+            lot.unpark()
+            if not lot:
+                del self._lots[whose]

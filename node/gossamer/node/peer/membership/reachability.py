@@ -15,8 +15,7 @@ import trio
 from gossamer.node.errors import NoAnswerError
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.unicast.messages import Unicast
-from gossamer.node.security.encoding import decode, encode
-from gossamer.node.security.identity import key_text
+from gossamer.node.security.identity import decode, encode, key_text
 from gossamer.node.transport.base.frames import KEY_HIGH
 from gossamer.node.transport.links import ConnectionPool
 

@@ -37,6 +37,9 @@ from gossamer.node.monitoring.logs import log
 from gossamer.node.peer.membership.renewal_requests import MAX_PENDING, RenewalRequests
 from gossamer.node.peer.membership.revocation import RevocationService
 from gossamer.node.security.certificates import (
+    AUTHORITY_LIFETIME_S,
+    CLOCK_SLACK_S,
+    DAY_S,
     Authority,
     PeerCertificate,
     date_text,
@@ -51,9 +54,12 @@ from gossamer.node.security.cluster import (
 )
 from gossamer.node.security.descriptors import DescriptorCache
 from gossamer.node.security.identity import key_text
-from gossamer.node.security.issuing import AUTHORITY_LIFETIME_S, CLOCK_SLACK_S, DAY_S
-from gossamer.node.security.joining.admission import Registrar, open_registrar
-from gossamer.node.security.joining.extending import renew_here, renew_peer
+from gossamer.node.security.joining.admission import (
+    Registrar,
+    open_registrar,
+    renew_here,
+    renew_peer,
+)
 from gossamer.node.security.renewal import (
     DUE,
     RenewalRequest,

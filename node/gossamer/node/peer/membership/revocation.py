@@ -35,7 +35,7 @@ from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.security.certificates import Authority, read_certificate
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import DescriptorCache
-from gossamer.node.security.files import write_file
+from gossamer.node.security.identity import write_file
 from gossamer.node.security.revocation import (
     RevocationList,
     load_list,

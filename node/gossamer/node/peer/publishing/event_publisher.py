@@ -15,8 +15,8 @@ from gossamer.node.peer.frames.event_authentication import (
 )
 from gossamer.node.peer.frames.events import Event, EventFormat
 from gossamer.node.peer.publishing.publications import Publications, Sealed
-from gossamer.node.peer.unicast.announcements import ANNOUNCEMENT_TYPE, corner_of, some_event
 from gossamer.node.peer.unicast.last_values import may_be_last
+from gossamer.node.peer.unicast.messages import ANNOUNCEMENT_TYPE, corner_of, some_event
 from gossamer.node.peer.unicast.order import PublicationOrder
 from gossamer.node.security.sealing import DRAW_BYTES, ID_BITS, identifier
 from gossamer.protocol.content.errors import ContentError

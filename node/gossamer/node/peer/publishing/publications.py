@@ -17,7 +17,7 @@ from gossamer.node.errors import NotAcknowledged, PeerStopped
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.core import Core, Record
 from gossamer.node.peer.frames.events import EventMemory
-from gossamer.node.peer.load.window import Window
+from gossamer.node.peer.load.sender import Window
 from gossamer.protocol.kernel.errors import InvariantError
 
 # An acknowledgement that takes this part of the time that it may take is slow, and so is one before

@@ -14,7 +14,7 @@ import trio
 
 from gossamer.node.errors import NoAnswerError
 from gossamer.node.peer.unicast.messages import Unicast
-from gossamer.node.security.encoding import decode, encode
+from gossamer.node.security.identity import decode, encode
 from gossamer.protocol.patterns.last_values import ClusterClock
 
 SERVICE: Final = "clock"

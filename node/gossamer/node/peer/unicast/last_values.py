@@ -19,7 +19,7 @@ from gossamer.node.peer.frames.event_authentication import EventAuthentication
 from gossamer.node.peer.frames.events import Event, EventFormat
 from gossamer.node.peer.unicast.cluster_time import EventClock
 from gossamer.node.peer.unicast.messages import Unicast
-from gossamer.node.security.encoding import decode, encode
+from gossamer.node.security.identity import decode, encode
 from gossamer.node.security.sealing import identifier
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.limits import MAX_PAYLOAD_BYTES

@@ -7,12 +7,14 @@ answer may have been taken or not.
 
 from __future__ import annotations
 
+import base64
+import binascii
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Protocol
+from typing import Final, Protocol
 
 import trio
-from attrs import define, field
+from attrs import define, field, frozen
 
 from gossamer.node.errors import (
     BadFrame,
@@ -23,11 +25,22 @@ from gossamer.node.errors import (
 )
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.address_book import AddressBook
+from gossamer.node.security.identity import decode, encode
 from gossamer.node.transport.base.base import Address
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.links import ConnectionPool
-from gossamer.protocol.kernel.errors import CapacityError
+from gossamer.protocol.content.attributes import (
+    Attribute,
+    BooleanAttribute,
+    EnumerationAttribute,
+)
+from gossamer.protocol.content.errors import ContentError
+from gossamer.protocol.content.limits import MAX_PAYLOAD_BYTES
+from gossamer.protocol.content.schema import SchemaVersion
+from gossamer.protocol.content.values import Payload
+from gossamer.protocol.kernel.errors import CapacityError, ConfigError
+from gossamer.protocol.peer.space.encoding import ABSENT, EncodedBox
 
 # Takes the key of the peer that asks and the body of its question, and returns that of the answer.
 # It raises ValueError for what no peer that keeps to the protocol asks.
@@ -177,3 +190,128 @@ class Messages:
         with suppress(CapacityError):
             if not self._address_book.addresses_of(key):
                 self._address_book.learn(key, addresses)
+
+
+# Requests as payloads: where to reply to, and what the application put into the event.
+#
+# An envelope is a payload of a content type of its own, so that events are what they are otherwise:
+# signed, kept and passed on as a whole, also by peers that know nothing of requests.
+
+
+REQUEST_TYPE: Final = "application/vnd.gossamer.request"
+# What an envelope takes beside the application's payload.
+ENVELOPE_BYTES: Final = 1 << 10
+MOST_ADDRESSES: Final = 4
+MAX_TOKEN: Final = 2048
+
+
+@frozen
+class ReplyTo:
+    """Where the replies to a request go.
+
+    Attributes:
+        key: permanent key of the requester's peer.
+        request: the request's number there.
+        addresses: where that peer listens.
+        patience_s: how long the requester waits.
+    """
+
+    key: int
+    request: int
+    addresses: tuple[Address, ...]
+    patience_s: float
+
+    def to_token(self) -> str:
+        """As text that says nothing to applications."""
+        return base64.urlsafe_b64encode(encode(self._plain())).decode()
+
+    @classmethod
+    def from_token(cls, token: str) -> ReplyTo:
+        """What `to_token` made of it; raises ValueError for anything else."""
+        try:
+            return cls._of_plain(decode(base64.urlsafe_b64decode(token)))
+        except (binascii.Error, ValueError) as error:
+            raise ValueError(f"{token[:60]!r} is no token of a request") from error
+
+    def _plain(self) -> list[object]:
+        where = [str(one) for one in self.addresses[:MOST_ADDRESSES]]
+        return [self.key, self.request, where, round(1000 * self.patience_s)]
+
+    @classmethod
+    def _of_plain(cls, plain: object) -> ReplyTo:
+        if not isinstance(plain, list) or [type(one) for one in plain] != [int, int, list, int]:
+            raise ValueError("no token of a request")
+        key, request, where, milliseconds = plain
+        try:
+            addresses = tuple(Address.parse(one) for one in where[:MOST_ADDRESSES])
+        except (ConfigError, AttributeError, TypeError) as error:
+            raise ValueError(f"no token of a request ({error})") from None
+        if not (0 <= key < 1 << 63 and 0 <= request < 1 << 64 and milliseconds > 0):
+            raise ValueError("no token of a request")
+        return cls(key, request, addresses, milliseconds / 1000)
+
+
+def enclosed(payload: Payload | None, reply_to: ReplyTo) -> Payload:
+    """The payload of a request.
+
+    Raises:
+        ContentError: beside its envelope the application's payload has no room.
+    """
+    most = MAX_PAYLOAD_BYTES - ENVELOPE_BYTES
+    if payload is not None and len(payload.data) > most:
+        size = len(payload.data)
+        raise ContentError("", f"a payload of a request takes {most} bytes, not {size}")
+    inner = [] if payload is None else [payload.content_type, payload.data]
+    return Payload(encode([*reply_to._plain(), *inner]), REQUEST_TYPE)
+
+
+def opened(payload: Payload | None) -> tuple[Payload | None, ReplyTo | None]:
+    """What the application put into an event, and where to reply to if the event is a request.
+
+    A payload that only says that it is a request is the application's own.
+    """
+    if payload is None or payload.content_type != REQUEST_TYPE:
+        return payload, None
+    try:
+        plain = decode(payload.data)
+        reply_to = ReplyTo._of_plain(plain[:4])
+        return _inner(plain[4:]), reply_to
+    except (ValueError, TypeError, ContentError):
+        return payload, None
+
+
+def _inner(parts: Sequence[object]) -> Payload | None:
+    if not parts:
+        return None
+    content_type, data = parts
+    return Payload(data, content_type)  # type: ignore[arg-type]  # it checks both
+
+
+# Announcements: events to the peers that subscribe to an expression, not to applications.
+#
+# An announcement has the place in the hashed space of an event that would match, so that it finds
+# the subscribers' peers as such an event does, and is held and replayed for them. Its values mean
+# nothing; its payload says what it is.
+
+
+ANNOUNCEMENT_TYPE: Final = "application/vnd.gossamer.announcement"
+
+
+def corner_of(box: EncodedBox) -> tuple[int, ...]:
+    """A point in the box: its least corner, without the attributes that it leaves open."""
+    corner = [low if known else ABSENT for low, known in zip(box.low, box.constrained, strict=True)]
+    if not any(box.constrained):
+        corner[0] = box.low[0]
+    return tuple(corner)
+
+
+def some_event(version: SchemaVersion) -> dict[str, object]:
+    """An event that may be published by this version of the schema."""
+    attribute = next(iter(version.active))
+    return {attribute.name: _some_value(attribute)}
+
+
+def _some_value(attribute: Attribute) -> object:
+    if isinstance(attribute, EnumerationAttribute):
+        return attribute.values[0]
+    return False if isinstance(attribute, BooleanAttribute) else attribute.minimum

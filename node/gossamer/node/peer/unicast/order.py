@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from gossamer.node.peer.unicast.messages import Unicast
-from gossamer.node.security.encoding import decode, encode
+from gossamer.node.security.identity import decode, encode
 from gossamer.protocol.content.filters.expressions import Expression, parse_expression
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.values import Value

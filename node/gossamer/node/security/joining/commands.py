@@ -9,15 +9,19 @@ from pathlib import Path
 import trio
 
 from gossamer.node.errors import ClusterFolderError
-from gossamer.node.security.addresses import Address
 from gossamer.node.security.cluster import (
     ClusterFolder,
     make_cluster,
     open_membership,
     save_membership,
 )
-from gossamer.node.security.files import make_folder
-from gossamer.node.security.identity import key_text, make_identity, save_identity
+from gossamer.node.security.identity import (
+    Address,
+    key_text,
+    make_folder,
+    make_identity,
+    save_identity,
+)
 from gossamer.node.security.joining.admission import (
     TOKEN_LIFETIME_S,
     open_registrar,

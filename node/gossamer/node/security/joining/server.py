@@ -39,22 +39,21 @@ from gossamer.node.security.cluster import (
     stamp_of,
 )
 from gossamer.node.security.joining import join_protocol
-from gossamer.node.security.joining.admission import Registrar
-from gossamer.node.security.joining.extending import renew_peer
-from gossamer.node.security.joining.join_protocol import Answer, Challenge, Renewal, Request
-from gossamer.node.security.joining.messages import (
+from gossamer.node.security.joining.admission import Registrar, renew_peer
+from gossamer.node.security.joining.client import (
     BROKEN,
     JoinLimits,
     receive_message,
     send_message,
 )
+from gossamer.node.security.joining.join_protocol import Answer, Challenge, Renewal, Request
 from gossamer.node.security.renewal import (
     RenewalRequest,
     Renewed,
 )
 from gossamer.node.store import Store
 from gossamer.node.store.writer import StoreWriter
-from gossamer.node.transport.base.doors import Doors, Guest, address_group, warn_of_crowd
+from gossamer.node.transport.base.admission_room import Doors, Guest, address_group, warn_of_crowd
 from gossamer.protocol.kernel.errors import ConfigError, ProtocolError
 
 Admit = Callable[[Request | RenewalRequest], Awaitable[Answer]]

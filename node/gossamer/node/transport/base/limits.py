@@ -6,6 +6,7 @@ cost; whoever exceeds one loses its connection, and the cause is counted.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -102,3 +103,109 @@ class Limits:
                 self.silence_seconds,
                 f"at least two pings, {2 * self.ping_seconds} (ping_seconds)",
             )
+
+
+# Token buckets: so much in the long run, and a burst on top of it; and peers that exceed them.
+
+
+class TokenBucket:
+    """Says how long to wait so that no more than ``rate`` tokens a second are used.
+
+    It may be overdrawn, once: what arrived in one piece is used up and waited for afterwards.
+    """
+
+    def __init__(self, rate: float, burst: float, now: float) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._tokens = burst
+        self._filled_at = now
+
+    def charge(self, tokens: float, now: float) -> float:
+        """Use ``tokens``; return the seconds to wait before more is used, mostly 0."""
+        elapsed = max(0.0, now - self._filled_at)
+        self._filled_at = now
+        self._tokens = min(self._burst, self._tokens + elapsed * self._rate) - tokens
+        return max(0.0, -self._tokens / self._rate)
+
+
+class FloodError(Exception):
+    """A peer kept exceeding its rate for too long."""
+
+
+class Throttle:
+    """Slows one peer down that sends more frames than ``limits`` allow."""
+
+    def __init__(self, limits: Limits, now: float) -> None:
+        self._limits = limits
+        self._bucket = TokenBucket(limits.frames_per_second, limits.frames_burst, now)
+        self._throttled_since: float | None = None
+
+    def charge(self, weight: int, now: float) -> float:
+        """Count frames towards the rate; return the seconds to wait before more are taken.
+
+        Raises:
+            FloodError: the peer exceeds its rate for longer than it may.
+        """
+        pause = self._bucket.charge(weight, now)
+        if pause == 0.0:
+            self._throttled_since = None
+        elif self._throttled_since is None:
+            self._throttled_since = now
+        elif now - self._throttled_since > self._limits.flood_seconds:
+            rate, seconds = self._limits.frames_per_second, self._limits.flood_seconds
+            raise FloodError(f"more than {rate} frames a second for {seconds} s")
+        return pause
+
+
+# How long to wait before dialling again: longer with every failure, and never in step.
+
+
+@attrs.frozen(kw_only=True, slots=True)
+class BackOff:
+    """Seconds between attempts to reach a peer.
+
+    Attributes:
+        first_s: after the first failure; a restarted process is back within a second.
+        factor: by which it grows with each further failure.
+        longest_s: what it never exceeds: a peer that comes back is found within a minute.
+        jitter: share of the time that is drawn at random, so that peers which lost the same
+            neighbour at once do not return to it at once.
+        stable_s: a connection that lasted so long makes all earlier failures forgotten.
+    """
+
+    first_s: float = 0.5
+    factor: float = 2.0
+    longest_s: float = 60.0
+    jitter: float = 0.5
+    stable_s: float = 30.0
+
+    def __attrs_post_init__(self) -> None:
+        for name, good, expected in (
+            ("first_s", 0 < self.first_s <= self.longest_s, "more than 0, at most longest_s"),
+            ("factor", 1 <= self.factor <= 10, "1 to 10"),
+            ("longest_s", self.longest_s <= 86_400, "at most a day"),
+            ("jitter", 0 <= self.jitter <= 1, "0 to 1"),
+            ("stable_s", self.stable_s >= 0, "at least 0"),
+        ):
+            if not good:
+                raise ConfigError(f"transport.back_off.{name}", getattr(self, name), expected)
+
+    def delay_s(self, failures: int, draws: random.Random) -> float:
+        """Seconds to wait after ``failures`` failures in a row, the last one just now."""
+        # Past 64 doublings it is at its longest anyway, and the power would overflow.
+        grown = self.first_s * self.factor ** min(failures - 1, 64)
+        longest = min(self.longest_s, grown)
+        return longest * (1 - self.jitter * draws.random())
+
+
+@attrs.define(slots=True)
+class Attempts:
+    """What is remembered of dialling one peer.
+
+    Attributes:
+        failures: in a row.
+        not_before: trio's time of the next attempt.
+    """
+
+    failures: int = 0
+    not_before: float = 0.0

@@ -11,7 +11,7 @@ import trio
 from gossamer.node.transport.base.base import Cause
 from gossamer.node.transport.queues.connection_maintenance import ConnectionMaintenance
 from gossamer.node.transport.queues.send_queue import SendQueue
-from gossamer.node.transport.streams.non_blocking import NonBlockingStream
+from gossamer.node.transport.streams.byte_streams import NonBlockingStream
 
 
 @attrs.define(slots=True)

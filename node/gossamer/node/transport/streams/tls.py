@@ -13,7 +13,7 @@ from contextlib import suppress
 import trio
 
 from gossamer.node.transport.base.base import CHUNK_BYTES
-from gossamer.node.transport.streams.non_blocking import NonBlockingStream
+from gossamer.node.transport.streams.byte_streams import NonBlockingStream
 
 
 class TlsStream(NonBlockingStream):

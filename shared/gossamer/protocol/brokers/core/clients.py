@@ -29,7 +29,7 @@ from gossamer.protocol.brokers.core.messages import (
     Unadvertise,
     Unsubscribe,
 )
-from gossamer.protocol.brokers.core.plain import read_id, read_name
+from gossamer.protocol.brokers.core.plain_data import read_id, read_name
 from gossamer.protocol.brokers.core.state import BrokerState, Session
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.filters import Filter

@@ -26,8 +26,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from gossamer.protocol.brokers.core import messages as m
-from gossamer.protocol.brokers.core.plain import read_name
-from gossamer.protocol.brokers.core.shapes import (
+from gossamer.protocol.brokers.core.message_shapes import (
     ASKED,
     COUNT,
     FILTER,
@@ -38,6 +37,7 @@ from gossamer.protocol.brokers.core.shapes import (
     Shape,
     shape,
 )
+from gossamer.protocol.brokers.core.plain_data import read_name
 
 MAX_STANDING: Final = 1_000_000
 """Most advertisements or subscriptions that one message between brokers holds."""

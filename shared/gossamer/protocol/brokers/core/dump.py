@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from gossamer.protocol.brokers.core.errors import DumpError, MalformedMessageError
-from gossamer.protocol.brokers.core.plain import read_name, read_whole
+from gossamer.protocol.brokers.core.plain_data import read_name, read_whole
 from gossamer.protocol.brokers.core.routing import Routing
 from gossamer.protocol.brokers.core.state import BrokerState, Timer
 from gossamer.protocol.kernel.errors import LocalProtocolError

@@ -16,7 +16,7 @@ from gossamer.protocol.brokers.core.messages import (
     NeighbourGone,
     Restarted,
 )
-from gossamer.protocol.brokers.core.plain import read_id, read_name
+from gossamer.protocol.brokers.core.plain_data import read_id, read_name
 from gossamer.protocol.brokers.core.routing import NewIndex, Routing, SharedIndex
 from gossamer.protocol.brokers.graph import codec as dumping
 from gossamer.protocol.brokers.graph.codec import CODEC, MAX_FILTERS

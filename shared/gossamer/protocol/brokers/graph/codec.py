@@ -19,19 +19,7 @@ from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
 from gossamer.protocol.brokers.core.codec import Codec
-from gossamer.protocol.brokers.core.messages import (
-    Id,
-    NeighbourDown,
-    NeighbourGone,
-    Restarted,
-    TimerFired,
-)
-from gossamer.protocol.brokers.core.plain import (
-    malformed,
-    read_name,
-    read_whole,
-)
-from gossamer.protocol.brokers.core.shapes import (
+from gossamer.protocol.brokers.core.message_shapes import (
     COUNT,
     FILTER,
     FLAG,
@@ -46,6 +34,18 @@ from gossamer.protocol.brokers.core.shapes import (
     pair,
     same,
     shape,
+)
+from gossamer.protocol.brokers.core.messages import (
+    Id,
+    NeighbourDown,
+    NeighbourGone,
+    Restarted,
+    TimerFired,
+)
+from gossamer.protocol.brokers.core.plain_data import (
+    malformed,
+    read_name,
+    read_whole,
 )
 from gossamer.protocol.brokers.graph import messages as m
 from gossamer.protocol.brokers.graph.link_state import record_of, whole_directive

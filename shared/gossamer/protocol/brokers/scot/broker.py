@@ -22,7 +22,7 @@ from gossamer.protocol.brokers.core.messages import (
     client,
     neighbour,
 )
-from gossamer.protocol.brokers.core.plain import read_name
+from gossamer.protocol.brokers.core.plain_data import read_name
 from gossamer.protocol.brokers.core.routing import NewIndex, Routing, SharedIndex
 from gossamer.protocol.brokers.core.state import Session, first_number
 from gossamer.protocol.brokers.scot import broadcast
@@ -41,11 +41,11 @@ from gossamer.protocol.brokers.scot.memory.messages import (
     WaitedEnough,
     WindowEnded,
 )
-from gossamer.protocol.brokers.scot.memory.no_take_over import NO_TAKE_OVER, NoTakeOver
 from gossamer.protocol.brokers.scot.memory.outbox import ScotOutbox
 from gossamer.protocol.brokers.scot.memory.settings import BID, Counters, ScotSettings
 from gossamer.protocol.brokers.scot.memory.state import State
 from gossamer.protocol.brokers.scot.memory.table import Catalogue, Entry, Numbers, RoutingTable
+from gossamer.protocol.brokers.scot.memory.take_over_hooks import NO_TAKE_OVER, NoTakeOver
 from gossamer.protocol.brokers.scot.memory.take_over_memory import TakeOverMemory
 from gossamer.protocol.brokers.scot.memory.topology import MAX_CLUSTERS, BrokerLabel, Position
 from gossamer.protocol.brokers.scot.routing import ALGORITHMS, Algorithm

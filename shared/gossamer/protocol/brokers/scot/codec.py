@@ -25,16 +25,7 @@ from typing import Any, Final
 
 from gossamer.protocol.brokers.core.codec import FROM_CLIENT, MAX_STANDING, Codec
 from gossamer.protocol.brokers.core.errors import DumpError
-from gossamer.protocol.brokers.core.messages import (
-    ClientAcknowledge,
-    Hop,
-    Id,
-    NeighbourDown,
-    NeighbourGone,
-    Restarted,
-)
-from gossamer.protocol.brokers.core.plain import malformed, read_name, read_whole
-from gossamer.protocol.brokers.core.shapes import (
+from gossamer.protocol.brokers.core.message_shapes import (
     COUNT,
     FILTER,
     FLAG,
@@ -50,6 +41,15 @@ from gossamer.protocol.brokers.core.shapes import (
     same,
     shape,
 )
+from gossamer.protocol.brokers.core.messages import (
+    ClientAcknowledge,
+    Hop,
+    Id,
+    NeighbourDown,
+    NeighbourGone,
+    Restarted,
+)
+from gossamer.protocol.brokers.core.plain_data import malformed, read_name, read_whole
 from gossamer.protocol.brokers.scot.memory import messages as m
 from gossamer.protocol.brokers.scot.memory.state import State
 from gossamer.protocol.brokers.scot.memory.table import Entry

@@ -27,10 +27,10 @@ from gossamer.protocol.brokers.scot.memory.messages import (
     UnacknowledgedDelivery,
     Unsubscription,
 )
-from gossamer.protocol.brokers.scot.memory.no_take_over import NoTakeOver
 from gossamer.protocol.brokers.scot.memory.outbox import ScotOutbox
 from gossamer.protocol.brokers.scot.memory.state import State
 from gossamer.protocol.brokers.scot.memory.table import Entry
+from gossamer.protocol.brokers.scot.memory.take_over_hooks import NoTakeOver
 from gossamer.protocol.brokers.scot.memory.take_over_memory import (
     NOBODY,
     Copy,

@@ -73,10 +73,10 @@ from gossamer.protocol.brokers.scot.memory.messages import (
     Synchronise,
     TakingOver,
 )
-from gossamer.protocol.brokers.scot.memory.no_take_over import NoTakeOver
 from gossamer.protocol.brokers.scot.memory.outbox import ScotOutbox
 from gossamer.protocol.brokers.scot.memory.state import State
 from gossamer.protocol.brokers.scot.memory.table import Entry
+from gossamer.protocol.brokers.scot.memory.take_over_hooks import NoTakeOver
 from gossamer.protocol.brokers.scot.memory.take_over_memory import (
     NOBODY,
     REMEMBERED,
@@ -89,7 +89,7 @@ from gossamer.protocol.brokers.scot.routing import ALGORITHMS
 from gossamer.protocol.content.filters import exact_publication
 
 if TYPE_CHECKING:
-    from gossamer.protocol.brokers.scot.memory.no_take_over import CarryOut, Route
+    from gossamer.protocol.brokers.scot.memory.take_over_hooks import CarryOut, Route
 
 
 # What a broker of a SCOT does until it knows all that stands; beyond the paper, `take_over`.

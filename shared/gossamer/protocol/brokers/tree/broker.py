@@ -18,7 +18,7 @@ from gossamer.protocol.brokers.core.messages import (
     Restarted,
     client,
 )
-from gossamer.protocol.brokers.core.plain import read_name
+from gossamer.protocol.brokers.core.plain_data import read_name
 from gossamer.protocol.brokers.core.routing import NewIndex, Routing, SharedIndex
 from gossamer.protocol.brokers.core.state import Session
 from gossamer.protocol.brokers.tree import codec as dumping

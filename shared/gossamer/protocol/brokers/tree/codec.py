@@ -29,19 +29,7 @@ from typing import Any, Final
 
 from gossamer.protocol.brokers.core.codec import MAX_STANDING, Codec
 from gossamer.protocol.brokers.core.errors import MalformedMessageError
-from gossamer.protocol.brokers.core.messages import Hop, Id
-from gossamer.protocol.brokers.core.plain import (
-    UNNAMED,
-    WHOLE,
-    malformed,
-    plain_values,
-    read_id,
-    read_list,
-    read_values,
-    read_whole,
-    shown,
-)
-from gossamer.protocol.brokers.core.shapes import (
+from gossamer.protocol.brokers.core.message_shapes import (
     COUNT,
     FILTER,
     FLAG,
@@ -54,6 +42,18 @@ from gossamer.protocol.brokers.core.shapes import (
     maybe,
     same,
     shape,
+)
+from gossamer.protocol.brokers.core.messages import Hop, Id
+from gossamer.protocol.brokers.core.plain_data import (
+    UNNAMED,
+    WHOLE,
+    malformed,
+    plain_values,
+    read_id,
+    read_list,
+    read_values,
+    read_whole,
+    shown,
 )
 from gossamer.protocol.brokers.tree import messages as m
 from gossamer.protocol.brokers.tree.advertisements import Offer

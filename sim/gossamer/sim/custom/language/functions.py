@@ -15,7 +15,7 @@ from gossamer.sim.custom.language.places import (
     place_of,
     place_of_caller,
 )
-from gossamer.sim.study.measure import Kind
+from gossamer.sim.study.records import Kind
 
 _BETTER: Final = ("higher", "lower", None)
 
@@ -48,7 +48,7 @@ def measure(
 
     Args:
         label: for people; that of the function if empty.
-        kind: how it is printed, see `gossamer.sim.study.measure.Measure`.
+        kind: how it is printed, see `gossamer.sim.study.records.Measure`.
         better: "higher", "lower" or None.
     """
 

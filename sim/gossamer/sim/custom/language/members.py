@@ -13,7 +13,7 @@ from gossamer.protocol.peer.settings.config import MAX_VIEW_SIZE, SAMPLERS
 from gossamer.sim.custom.language.messages import kind_of_name
 from gossamer.sim.custom.language.places import declaration_error, place_of_caller
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.study.scenario_checks import to_whole
+from gossamer.sim.study.scenarios import to_whole
 
 # What scenarios may write, by the kind of a setting.
 TYPES: Final = {bool: "true or false", int: "a whole number", float: "a number"}

@@ -26,7 +26,7 @@ from gossamer.protocol.peer.sampling.sampler import sample_step
 from gossamer.sim.custom.language.messages import WORD_BYTES
 from gossamer.sim.custom.protocol import Part, arrays_of, sampler_state
 from gossamer.sim.custom.tally import sampler_names
-from gossamer.sim.engine.initialisers import fill_random_views, join_via
+from gossamer.sim.engine.cycle_engine import fill_random_views, join_via
 
 _ROOM: Final = 1 << 16
 

@@ -24,22 +24,20 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.sim.engine.latency_files.names import (
-    check_same,
-    has_zero_diagonal,
-    is_number,
-    without_names,
-)
 from gossamer.sim.engine.latency_files.text_files import (
     NATURAL,
     Line,
     Table,
     TextLine,
+    check_same,
+    has_zero_diagonal,
+    is_number,
     place_of,
     read_text,
     table_of,
     text_lines,
     without_comments,
+    without_names,
 )
 from gossamer.sim.errors import ScenarioError
 

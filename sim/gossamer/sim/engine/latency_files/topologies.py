@@ -18,8 +18,12 @@ import networkx as nx
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.sim.engine.latency_files.graph_base import read_graph_base
-from gossamer.sim.engine.latency_files.graph_files import GRAPH_READERS, plain_number, read_graph
+from gossamer.sim.engine.latency_files.graph_files import (
+    GRAPH_READERS,
+    plain_number,
+    read_graph,
+    read_graph_base,
+)
 from gossamer.sim.engine.latency_files.router_files import WHAT, Routers, read_alt, read_brite
 from gossamer.sim.engine.latency_files.text_files import TextLine, read_text, text_lines
 from gossamer.sim.errors import ScenarioError

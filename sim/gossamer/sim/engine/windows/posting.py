@@ -25,13 +25,15 @@ from gossamer.sim.engine.link_conditions import (
     LOST_ON_WAY,
     OVERFLOWED,
     PARTED,
+    all_closed,
     are_parted,
     delay_ticks,
+    is_sound,
     loss_at,
     next_draws,
 )
 from gossamer.sim.engine.windows.event_calendar import DUE, KEY, RECORD, post, untouched, words_for
-from gossamer.sim.engine.windows.worker import (
+from gossamer.sim.engine.windows.worker_pool import (
     LATER_COUNT,
     LATER_TAIL,
     OWN_FIRST,
@@ -40,7 +42,6 @@ from gossamer.sim.engine.windows.worker import (
     WANTED,
     Worker,
 )
-from gossamer.sim.engine.written_records import all_closed, is_sound
 
 # How the compiled loops end; the second because the store, a buffer or a table is to be enlarged.
 DONE, NO_ROOM, FAULT = 0, 1, 2

@@ -35,7 +35,7 @@ from gossamer.sim.engine.windows.posting import (
     send_back,
 )
 from gossamer.sim.engine.windows.shard_entries import approach_entries, collect, pick
-from gossamer.sim.engine.windows.worker import (
+from gossamer.sim.engine.windows.worker_pool import (
     BEGUN,
     COLLECTED,
     COUNT,

@@ -26,7 +26,7 @@ from gossamer.sim.engine.windows.event_calendar import (
     untouched,
     words_for,
 )
-from gossamer.sim.engine.windows.worker import (
+from gossamer.sim.engine.windows.worker_pool import (
     ENTRIES_WANTED,
     ENTRY_AT,
     ENTRY_DUE,

@@ -40,12 +40,12 @@ from gossamer.sim.engine.event_engine import (
 from gossamer.sim.engine.event_loop import Transitions
 from gossamer.sim.engine.event_queue import HORIZON
 from gossamer.sim.engine.latency import Int64s, Latency, least_ticks
-from gossamer.sim.engine.link_conditions import LinkConditions
+from gossamer.sim.engine.link_conditions import LinkConditions, check_command, fault_at
 from gossamer.sim.engine.windows.collectors import Collectors
 from gossamer.sim.engine.windows.event_calendar import NOW
 from gossamer.sim.engine.windows.posting import DONE, FAULT, NO_ROOM, TO_ITSELF, can_keep, key_of
 from gossamer.sim.engine.windows.row_loop import make_command_turn, make_shard_turn
-from gossamer.sim.engine.windows.worker import (
+from gossamer.sim.engine.windows.worker_pool import (
     COUNT,
     OWN_FIRST,
     OWN_HEAD,
@@ -55,12 +55,12 @@ from gossamer.sim.engine.windows.worker import (
     TELLS_TICKS,
     TICK,
     TIMER,
+    WorkerPool,
     make_timers,
+    shift_for,
     write_timers,
 )
-from gossamer.sim.engine.windows.worker_pool import WorkerPool, shift_for
 from gossamer.sim.engine.windows.worker_threads import WorkerThreads, pinned
-from gossamer.sim.engine.written_records import check_command, fault_at
 from gossamer.sim.errors import ScenarioError
 
 # A run is worth windows where the least latency is at least one part in so many of a round: each

@@ -7,7 +7,8 @@ them all; a module of an experiment ends with the experiment itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import attrs
 from matplotlib.figure import Figure
@@ -34,3 +35,9 @@ class Experiment:
     check: Callable[[Sequence[Any]], Sequence[Claim]]
     tables: Callable[[Sequence[Any]], Mapping[str, Table]]
     draw: Callable[[Sequence[Any]], Iterable[tuple[str, Figure]]]
+
+
+# Where the checkout is that figures take examples and data from.
+
+
+CHECKOUT: Final = Path(__file__).resolve().parents[5]

@@ -14,21 +14,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from gossamer.sim.figures.common.checkout import CHECKOUT
-from gossamer.sim.figures.common.claims import Claim, write_claims
-from gossamer.sim.figures.common.readings import (
+from gossamer.sim.figures.common.claims import (
     ALTERNATIVE,
     LITERAL,
+    Claim,
     side_by_side,
+    write_claims,
     write_readings,
 )
-from gossamer.sim.figures.dissemination.claims import check_costs, check_read_otherwise
-from gossamer.sim.figures.dissemination.grouping_claims import check_grouping
-from gossamer.sim.figures.dissemination.outcomes import Outcomes
-from gossamer.sim.figures.dissemination.plots import draw
-from gossamer.sim.figures.dissemination.readings import READINGS, with_contradictions
-from gossamer.sim.figures.dissemination.runs import RunResult
-from gossamer.sim.figures.dissemination.studies import FULL, QUICK, find_networks, plan_runs
+from gossamer.sim.figures.common.experiments import CHECKOUT
+from gossamer.sim.figures.dissemination.claims import (
+    check_costs,
+    check_grouping,
+    check_read_otherwise,
+)
+from gossamer.sim.figures.dissemination.plots import Outcomes, draw
+from gossamer.sim.figures.dissemination.studies import (
+    FULL,
+    QUICK,
+    READINGS,
+    RunResult,
+    find_networks,
+    plan_runs,
+    with_contradictions,
+)
 from gossamer.sim.results.plot_style import plot_style, save
 from gossamer.sim.results.results import check_destination, whole_folder, write_table
 from gossamer.sim.study.tasks import Progress, run_tasks

@@ -19,11 +19,15 @@ from pathlib import Path
 
 import attrs
 
-from gossamer.sim.figures.common.checkout import CHECKOUT
 from gossamer.sim.figures.common.claims import Claim, write_claims
-from gossamer.sim.figures.common.kept_points import kept_beside, run_kept_points
-from gossamer.sim.figures.common.measurements import Measurements
-from gossamer.sim.figures.common.tables import hours_table, load_table, points_table
+from gossamer.sim.figures.common.experiments import CHECKOUT
+from gossamer.sim.figures.common.measurements import (
+    Measurements,
+    hours_table,
+    load_table,
+    points_table,
+)
+from gossamer.sim.figures.common.points import kept_beside, run_kept_points
 from gossamer.sim.figures.kindred.bounds import check_bounds
 from gossamer.sim.figures.kindred.plots import write_plots
 from gossamer.sim.figures.kindred.promises import check_promises

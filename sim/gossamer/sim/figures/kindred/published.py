@@ -21,9 +21,8 @@ import pyarrow.parquet as pq
 
 from gossamer.sim.figures.common.measurements import OVERHEAD, PATH, TREE, Measurements
 from gossamer.sim.figures.common.points import Outcome, Point
-from gossamer.sim.figures.kindred.ablation_plot import plot_ablation
 from gossamer.sim.figures.kindred.growth_plot import SCALE, plot_growth
-from gossamer.sim.figures.kindred.plots import plot_sweep
+from gossamer.sim.figures.kindred.plots import plot_ablation, plot_sweep
 from gossamer.sim.figures.kindred.studies import ABLATION, ABLATION_ATTRIBUTES, ABLATION_RANGES
 from gossamer.sim.figures.vinifera.studies import SIZES
 from gossamer.sim.results.plot_style import plot_style, save

@@ -16,25 +16,25 @@ from pathlib import Path
 
 import numpy as np
 
-from gossamer.sim.figures.common.claims import Claim, write_claims
-from gossamer.sim.figures.common.readings import (
+from gossamer.sim.figures.common.claims import (
     ALTERNATIVE,
     LITERAL,
+    Claim,
     side_by_side,
+    write_claims,
     write_readings,
 )
-from gossamer.sim.figures.scot.burst_claims import check_o6
-from gossamer.sim.figures.scot.claims import check_claims, check_o7
-from gossamer.sim.figures.scot.outcomes import Outcomes
-from gossamer.sim.figures.scot.plots import draw
-from gossamer.sim.figures.scot.readings import READINGS, with_contradictions
+from gossamer.sim.figures.scot.claims import check_claims, check_o6, check_o7
+from gossamer.sim.figures.scot.plots import Outcomes, draw
 from gossamer.sim.figures.scot.studies import (
     FULL,
     QUICK,
+    READINGS,
     RunResult,
     find_quotes,
     plan_runs,
     stacked,
+    with_contradictions,
 )
 from gossamer.sim.results.plot_style import plot_style, save
 from gossamer.sim.results.results import check_destination, whole_folder, write_table

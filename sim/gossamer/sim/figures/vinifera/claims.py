@@ -16,8 +16,14 @@ import numpy as np
 
 from gossamer.sim.figures.common.claims import HOPS, RATIO, SHARE, Check, Claim
 from gossamer.sim.figures.common.measurements import LOOKUP, OVERHEAD, PATH, TREE, Measurements
-from gossamer.sim.figures.vinifera.churn import check_v8, check_v9, check_v10
-from gossamer.sim.figures.vinifera.load import check_v5, check_v6, check_v7
+from gossamer.sim.figures.vinifera.load import (
+    check_v5,
+    check_v6,
+    check_v7,
+    check_v8,
+    check_v9,
+    check_v10,
+)
 from gossamer.sim.figures.vinifera.studies import (
     BASELINE,
     FRIENDS,

@@ -12,11 +12,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gossamer.sim.figures.common.checkout import CHECKOUT
 from gossamer.sim.figures.common.claims import Claim, write_claims
-from gossamer.sim.figures.common.measurements import Measurements
+from gossamer.sim.figures.common.experiments import CHECKOUT
+from gossamer.sim.figures.common.measurements import (
+    Measurements,
+    hours_table,
+    load_table,
+    points_table,
+)
 from gossamer.sim.figures.common.points import run_points
-from gossamer.sim.figures.common.tables import hours_table, load_table, points_table
 from gossamer.sim.figures.vinifera.claims import check_claims
 from gossamer.sim.figures.vinifera.plots import write_figures
 from gossamer.sim.figures.vinifera.studies import (

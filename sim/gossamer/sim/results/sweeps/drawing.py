@@ -15,7 +15,7 @@ from gossamer.sim.results.intervals import Condition, Interval, half_width
 from gossamer.sim.results.measures import all_measures
 from gossamer.sim.results.results import Results
 from gossamer.sim.results.sweeps.plan import SEED, SYSTEM, SweepPlan
-from gossamer.sim.study.measure import Measure
+from gossamer.sim.study.records import Measure
 from gossamer.sim.study.registry import study_of_values
 from gossamer.sim.study.watching import Floats
 

@@ -30,8 +30,7 @@ from gossamer.sim.errors import ScenarioError
 from gossamer.sim.results.names import file_name
 from gossamer.sim.study.contract import AnyScenario
 from gossamer.sim.study.registry import study_of
-from gossamer.sim.study.scenario_checks import to_whole
-from gossamer.sim.study.scenarios import read_scenario
+from gossamer.sim.study.scenarios import read_scenario, to_whole
 from gossamer.sim.study.toml_files import check_keys, parse_document, read_text, require_table
 
 SCENARIO, SYSTEM, SEED = "scenario", "system", "seed"

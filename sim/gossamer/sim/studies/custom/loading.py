@@ -7,14 +7,112 @@ import importlib
 import inspect
 import linecache
 import sys
+from collections.abc import Callable, Set
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final
 
+from gossamer.protocol.kernel.debugging.checked_run import is_wanted
+from gossamer.protocol.kernel.rules import Rule
 from gossamer.sim.custom import Node, Protocol
 from gossamer.sim.custom.faults import explained_faults
+from gossamer.sim.custom.language.code import Use, outside, steps
+from gossamer.sim.custom.language.declarations import Declarations
+from gossamer.sim.custom.language.messages import MessageClass
+from gossamer.sim.custom.language.places import declaration_error
+from gossamer.sim.custom.protocol import parts_of
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.studies.custom.code_checks import check_code
 from gossamer.sim.study.registry import module_of_file
+
+# What rules of a user's file do that no compiled rule may, found before any of them runs.
+
+
+_OURS: Final = "gossamer."
+_DRAWS: Final = "draw, draw_below or draw_float, which depend on the seed"
+_CONSTANTS: Final = "rules, numbers, tuples or arrays, or a column of the state"
+_NOTHING_NEW: Final = "room for it in a column, as rules allocate nothing"
+_AT_TOP: Final = "that at the top of the file"
+_CHECKED_ONLY: Final = "a run with GOSSAMER_DEBUG=1, where it works"
+_INTERPRETED: Final = frozenset({"print", "breakpoint", "input", "open"})
+
+# Instructions that no compiled rule has: what they do, in words, and what is expected instead.
+_MADE: Final = {
+    **dict.fromkeys(("BUILD_LIST", "LIST_APPEND"), ("makes a list", _NOTHING_NEW)),
+    **dict.fromkeys(("BUILD_MAP", "BUILD_CONST_KEY_MAP"), ("makes a dict", _NOTHING_NEW)),
+    **dict.fromkeys(("MAP_ADD", "DICT_UPDATE"), ("makes a dict", _NOTHING_NEW)),
+    **dict.fromkeys(("BUILD_SET", "SET_ADD"), ("makes a set", _NOTHING_NEW)),
+    **dict.fromkeys(("BUILD_STRING", "FORMAT_VALUE"), ("makes a text", _NOTHING_NEW)),
+    "FORMAT_SIMPLE": ("makes a text", _NOTHING_NEW),
+    "IMPORT_NAME": ("imports {}", _AT_TOP),
+    "LOAD_BUILD_CLASS": ("defines a class", _AT_TOP),
+    **dict.fromkeys(("BEFORE_WITH", "LOAD_SPECIAL"), ("has a with block", "plain statements")),
+    "UNPACK_EX": ("unpacks with a star", "an index for each"),
+}
+
+
+def check_code(declared: Declarations) -> None:
+    """Check the handlers of a stack of rules, and the rules that they call.
+
+    Raises:
+        ScenarioError: one of them writes a global name, uses a list or the like from outside or
+            makes one, calls itself, draws without the seed, sends a message that no handler of the
+            stack takes, is a generator, imports, or prints; names file and line. In checked runs,
+            which are interpreted, rules may make what they like, import and print.
+    """
+    parts = [part.declared for part in parts_of(declared) if part.declared is not None]
+    taken = {message for each in parts for message in each.messages.values()}
+    for each in parts:
+        for handler in each.handlers.values():
+            _check_function(handler, taken, ())
+
+
+def _check_function(
+    function: Callable[..., Any], taken: Set[MessageClass], calling: tuple[Any, ...]
+) -> None:
+    if (function.__module__ or "").startswith(_OURS):
+        return
+    name, code = f"rule {function.__name__}", function.__code__
+    place = code.co_filename, code.co_firstlineno
+    if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+        kind = "a generator" if inspect.isgeneratorfunction(function) else "asynchronous"
+        raise declaration_error(place, name, None, "a plain function", found=kind)
+    if not is_wanted(None):
+        _check_statements(function)
+    for line, what, value in outside(function):
+        at = code.co_filename, line
+        if isinstance(value, Use) and value.sends and value.message not in taken:
+            expected = f"a handler on_{value.message.name} in a class of the stack"
+            fault = f"one that sends a {value.message.__name__}, which nobody takes"
+            raise declaration_error(at, name, None, expected, found=fault)
+        if what.startswith("writes "):
+            expected = "a column of the state, as what a rule refers to is constant"
+            raise declaration_error(at, name, None, expected, found=f"one that {what}")
+        if isinstance(value, list | dict | set):
+            kind = type(value).__name__
+            raise declaration_error(at, name, None, _CONSTANTS, found=f"one that {what}, a {kind}")
+        if isinstance(value, ModuleType) and value.__name__ in ("random", "numpy.random"):
+            raise declaration_error(at, name, None, _DRAWS, found=f"one that {what}")
+        if isinstance(value, Rule) and value in calling:
+            expected = "a loop, as rules cannot call themselves"
+            raise declaration_error(
+                at, name, None, expected, found=f"one that {what} within itself"
+            )
+        if isinstance(value, Rule):
+            _check_function(value.source, taken, (*calling, value))
+
+
+def _check_statements(function: Callable[..., Any]) -> None:
+    """Refuse what a rule does that the compiler would refuse as well, after longer."""
+    name, code = f"rule {function.__name__}", function.__code__
+    for line, step in steps(code):
+        what, expected = _MADE.get(step.opname, ("", ""))
+        asks = step.opname == "LOAD_GLOBAL" and step.argval in _INTERPRETED
+        if asks and step.argval not in function.__globals__:
+            what, expected = f"uses {step.argval}", _CHECKED_ONLY
+        if what:
+            found = f"one that {what.format(step.argval)}"
+            raise declaration_error((code.co_filename, line), name, None, expected, found)
+
 
 EXAMPLE: Final = "a file and a class in it, such as rumor.py:Rumor"
 _READ: Final[dict[str, str]] = {}

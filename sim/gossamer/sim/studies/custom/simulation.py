@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer.sim.churn import ChurnTrace
-from gossamer.sim.churn.turnover import make_turnover
+from gossamer.sim.churn.synthetic import make_turnover
 from gossamer.sim.custom import Node
 from gossamer.sim.custom.conditions import Conditions, Driver, whole_seconds
 from gossamer.sim.custom.language.declarations import Declarations
@@ -25,12 +25,17 @@ from gossamer.sim.engine.bandwidth import Bandwidth, Sizes, make_sizes
 from gossamer.sim.engine.latency import Latency, least_ticks
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.checkpointed_runs import CHECKPOINT_EVERY_S, run_in_threads, run_to_end
-from gossamer.sim.studies.custom.courses import course_of, overlay_of
-from gossamer.sim.studies.custom.records import CustomRecord, CustomRunRecord, message_table
+from gossamer.sim.studies.custom.records import (
+    CustomRecord,
+    CustomRunRecord,
+    course_of,
+    message_table,
+    overlay_of,
+)
 from gossamer.sim.studies.custom.scenario import TIME_FOR_WINDOWS, CustomScenario, CustomSystem
 from gossamer.sim.studies.peers.running.population import changes_of, load_trace, size_of
 from gossamer.sim.studies.worlds.attributes import FILE, Attribute, Values
-from gossamer.sim.studies.worlds.links import (
+from gossamer.sim.studies.worlds.network import (
     TICKS_A_SECOND,
     bandwidth,
     loss_periods,

@@ -45,8 +45,7 @@ from gossamer.protocol.dissemination.strategies import (
     route_single,
     route_tried,
 )
-from gossamer.sim.studies.dissemination.topologies.draws import Stream
-from gossamer.sim.studies.dissemination.topologies.topology import Topology
+from gossamer.sim.studies.dissemination.inputs.topologies import Stream, Topology
 
 _ROOT_KEY = 32
 

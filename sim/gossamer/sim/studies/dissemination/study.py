@@ -3,30 +3,152 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from html import escape
 from pathlib import Path
 from typing import Any, Final
 
-from rich.console import RenderableType
+import psutil
+from rich.console import Group, RenderableType
 
-from gossamer.sim.studies.dissemination.measures import TREES_MEASURES, summarise_strategy
-from gossamer.sim.studies.dissemination.preview import (
-    check_trees,
-    memory_bytes,
-    trees_preview_table,
+from gossamer.command.tables import FittingTable
+from gossamer.sim.errors import ScenarioError
+from gossamer.sim.results.report import table_html
+from gossamer.sim.studies.dissemination.inputs.topologies import Topology
+from gossamer.sim.studies.dissemination.inputs.workload import KIND as WORKLOAD_KIND
+from gossamer.sim.studies.dissemination.records import (
+    TREES_MEASURES,
+    TreesRunRecord,
+    summarise_strategy,
 )
-from gossamer.sim.studies.dissemination.records import TreesRunRecord
-from gossamer.sim.studies.dissemination.report import facts, overloaded
-from gossamer.sim.studies.dissemination.scenario import KIND, TreesScenario
-from gossamer.sim.studies.dissemination.scenario_file import (
+from gossamer.sim.studies.dissemination.scenario import (
+    KIND,
+    TreesScenario,
     resolve_paths,
     scenario_from_document,
     scenario_to_toml,
 )
 from gossamer.sim.studies.dissemination.simulation import simulate_trees
-from gossamer.sim.studies.dissemination.workload.keyword_tables import KIND as WORKLOAD_KIND
 from gossamer.sim.study.contract import Execution, Study
 from gossamer.sim.study.plot import Drawing
 from gossamer.sim.study.toml_files import Document
+
+# What a scenario of kind "trees" would run, shown as a table.
+
+
+# Measured: what a process takes with the compiler loaded, and for each document with its keywords,
+# matches and bill; the path table takes 12 bytes a pair of brokers.
+PROCESS_BYTES = 300 * 2**20
+PAIR_BYTES = 12
+DOCUMENT_BYTES = 2_000
+
+
+def memory_bytes(scenario: TreesScenario, topology: Topology) -> int:
+    """About what the process of one strategy will need."""
+    pairs = topology.graph.nodes**2
+    return PROCESS_BYTES + PAIR_BYTES * pairs + DOCUMENT_BYTES * scenario.workload.documents
+
+
+def check_trees(scenario: TreesScenario) -> Topology:
+    """The topology, when all that can be refused before a run is found to be possible.
+
+    Raises:
+        ScenarioError: a file of the scenario cannot be read or holds what cannot be, or this
+            machine has not enough memory.
+    """
+    topology = scenario.topology.build(scenario.seed)
+    if scenario.workload.file is not None:
+        scenario.routed(topology)
+    needed, present = memory_bytes(scenario, topology), psutil.virtual_memory().total
+    if needed > present:
+        expected = f"fewer: {_gib(needed)} would be needed, and this machine has {_gib(present)}"
+        raise ScenarioError(None, "topology.brokers", topology.graph.nodes, expected)
+    return topology
+
+
+def trees_preview_table(scenario: TreesScenario) -> Group:
+    """Check a scenario, its files and this machine, and show its size for people.
+
+    Raises:
+        ScenarioError: see `check_trees`.
+    """
+    topology = check_trees(scenario)
+    table = FittingTable(
+        title=f"{scenario.name}: would run",
+        title_justify="left",
+        title_style="bold",
+        show_header=False,
+    )
+    for label, value in _rows(scenario, topology):
+        table.add_row(label, value)
+    return Group(table)
+
+
+def _gib(size: int) -> str:
+    return f"{size / 2**30:.1f} GiB"
+
+
+def _rows(scenario: TreesScenario, topology: Topology) -> list[tuple[str, str]]:
+    graph, workload = topology.graph, scenario.workload
+    if workload.file is not None:
+        documents = f"of {workload.file.name}"
+    else:
+        documents = (
+            f"{workload.documents:,}, with up to {workload.document_keywords} of "
+            f"{workload.keywords:,} keywords"
+        )
+    sampled = f"{100 * scenario.planning.sample_share:g} % sampled"
+    capacity = scenario.topology.capacity
+    return [
+        ("strategies", ", ".join(scenario.strategies)),
+        ("topology", f"{topology.name}: {graph.nodes:,} brokers, {graph.links:,} links"),
+        ("links carry", f"{capacity:,g} each" if capacity else "anything"),
+        ("neighbourhoods", f"{100 * workload.neighbourhood:g} % of the brokers"),
+        ("documents", f"{documents}; {sampled}"),
+        ("memory", f"about {memory_bytes(scenario, topology) / 2**20:,.0f} MiB a process"),
+    ]
+
+
+# The results of a run of kind "trees": what they have of their own in the result folder.
+#
+# <strategy>/documents, links, trees, pictured, mergers, states.parquet   see `records`
+# plots/cost, mergers, states, trees                                      see `plots`
+
+
+def facts(record: TreesRunRecord, summary: Mapping[str, Any]) -> str:
+    """The line below the title, HTML."""
+    totals = next(iter(record.systems.values())).totals
+    memory = summary["peak_rss_bytes"] / 2**20
+    verdicts = "".join(
+        f"; {escape(name)}: {escape(one.verdict)}"
+        for name, one in record.systems.items()
+        if one.verdict
+    )
+    return (
+        f"{escape(record.topology.name)}: {totals['brokers']:,} brokers, "
+        f"{totals['links']:,} links, "
+        f"{totals['subscriptions']:,} subscriptions; {totals['documents']:,} documents, "
+        f"{totals['sampled']:,} of them sampled; seed {summary['seed']}; "
+        f"{summary['wall_s']:.1f} s of computing, at most {memory:,.0f} MiB of memory{verdicts}"
+    )
+
+
+def overloaded(summary: Mapping[str, Any]) -> str:
+    """The links that have to carry more than they can, by strategy."""
+    rows = [
+        f"<tr><td>{escape(name)}</td><td>{escape(link['one'])}, {escape(link['other'])}</td>"
+        f'<td class="value">{link["load"]:,.0f}</td>'
+        f'<td class="value">{link["capacity"]:,.0f}</td></tr>'
+        for name, strategy in summary["systems"].items()
+        for link in strategy["worst_links"]
+    ]
+    if not rows:
+        return ""
+    head = (
+        '<th>strategy</th><th>link</th><th class="value">load</th><th class="value">capacity</th>'
+    )
+    return "<h2>Links beyond their capacity, the worst of each strategy</h2>" + table_html(
+        head, rows
+    )
 
 
 class TreesStudy(Study[TreesScenario, TreesRunRecord]):

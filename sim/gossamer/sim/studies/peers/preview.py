@@ -25,8 +25,8 @@ from gossamer.sim.studies.peers.inputs.scenario import (
     System,
 )
 from gossamer.sim.studies.peers.running.preparation import prepare
-from gossamer.sim.studies.worlds.links import make_latency
-from gossamer.sim.studies.worlds.preview import latency_words, network_words
+from gossamer.sim.studies.worlds.network import make_latency
+from gossamer.sim.studies.worlds.sessions import latency_words, network_words
 
 # Memory of a process with the compiler and all libraries loaded, and what compiling takes beyond
 # it in a first run; both measured and rounded up.

@@ -15,7 +15,7 @@ import attrs
 
 from gossamer.sim.churn import ChurnTrace
 from gossamer.sim.studies.checkpointed_runs import CHECKPOINT_EVERY_S, run_in_threads, run_to_end
-from gossamer.sim.studies.peers.inputs.own_parquet import content_of
+from gossamer.sim.studies.peers.inputs.own_tables import content_of
 from gossamer.sim.studies.peers.inputs.scenario import Scenario, System
 from gossamer.sim.studies.peers.inputs.table_workload import taken_from
 from gossamer.sim.studies.peers.measuring.records import RunRecord

@@ -18,9 +18,6 @@ from gossamer.sim.studies.peers.inputs.scenario_file import (
 )
 from gossamer.sim.studies.peers.inputs.table_workload import KIND as WORKLOAD_KIND
 from gossamer.sim.studies.peers.inputs.table_workload import values_for
-from gossamer.sim.studies.peers.measuring.bounds import outgrown
-from gossamer.sim.studies.peers.measuring.courses import course_of, places_of
-from gossamer.sim.studies.peers.measuring.crunched import TABLES, peer_rows
 from gossamer.sim.studies.peers.measuring.kept_workload import KEEPABLE, kept_tables
 from gossamer.sim.studies.peers.measuring.measures import MEASURES
 from gossamer.sim.studies.peers.measuring.records import (
@@ -29,7 +26,14 @@ from gossamer.sim.studies.peers.measuring.records import (
     SystemRecord,
     restored,
 )
-from gossamer.sim.studies.peers.measuring.summary import ROW_ORDER, summarise_system
+from gossamer.sim.studies.peers.measuring.round_by_round import course_of, places_of
+from gossamer.sim.studies.peers.measuring.summary import (
+    ROW_ORDER,
+    TABLES,
+    outgrown,
+    peer_rows,
+    summarise_system,
+)
 from gossamer.sim.studies.peers.preview import preview, preview_table
 from gossamer.sim.studies.peers.simulation import simulate
 from gossamer.sim.study.contract import Execution, Study

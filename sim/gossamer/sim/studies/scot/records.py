@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 
 from gossamer.sim.studies.scot.burst import FIRST, MINUTE, SECOND, Burst, BurstResult
-from gossamer.sim.study.records import Table
+from gossamer.sim.study.records import Measure, Table
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -147,3 +147,152 @@ def summarise_burst(burst: Burst, result: BurstResult) -> dict[str, Any]:
 
 def _mean(values: Any) -> float:
     return float(values.mean()) if len(values) else float("nan")
+
+
+# The measures of a way of routing on a SCOT, in the terms of its paper (Sec. 7.2).
+
+
+SCOT_MEASURES: tuple[Measure, ...] = (
+    Measure(
+        "burst_delay_mean_s",
+        "delay in the burst, mean (s)",
+        "fine",
+        "lower",
+        "Mean time from publication to delivery of what the publisher with a high rate published.",
+        brief=True,
+    ),
+    Measure(
+        "other_delay_mean_s",
+        "delay of the others, mean (s)",
+        "fine",
+        "lower",
+        "Mean time from publication to delivery of everything else.",
+        brief=True,
+    ),
+    Measure(
+        "delay_max_s",
+        "delay, longest (s)",
+        "fine",
+        "lower",
+        "The longest time from publication to delivery.",
+        brief=True,
+    ),
+    Measure(
+        "share_below_1_s",
+        "delivered within a second",
+        "ratio",
+        "higher",
+        "Share of the deliveries that took less than a second.",
+        brief=True,
+    ),
+    Measure(
+        "settled_s",
+        "settled after the burst (s)",
+        "fine",
+        "lower",
+        "Time from the last publication of the burst until the last of them was received.",
+        brief=True,
+    ),
+    Measure(
+        "output_queue_max",
+        "longest output queue",
+        "count",
+        "lower",
+        "The longest output queue of a link at the end of any window, in messages.",
+        brief=True,
+    ),
+    Measure(
+        "burst_queue_mean",
+        "output queue on the way of the burst",
+        "fine",
+        "lower",
+        "Mean length of the output queues that the burst went through, while it lasted.",
+        brief=True,
+    ),
+    Measure(
+        "notification_messages",
+        "messages of notifications",
+        "count",
+        "lower",
+        "Notifications sent from broker to broker.",
+        brief=True,
+    ),
+    Measure(
+        "inter_messages",
+        "of them between clusters",
+        "count",
+        None,
+        "Those on links between clusters; the others are within clusters.",
+        brief=True,
+    ),
+    Measure(
+        "matchings",
+        "matchings",
+        "count",
+        "lower",
+        "How often a broker matched a notification with its routing table.",
+        brief=True,
+    ),
+    Measure(
+        "rerouted",
+        "dynamic decisions",
+        "count",
+        None,
+        "Notifications with an overloaded target link between clusters (cases I to III).",
+        brief=True,
+    ),
+    Measure(
+        "detours",
+        "detours within clusters",
+        "count",
+        None,
+        "Copies that went around an overloaded link within the cluster.",
+    ),
+    Measure(
+        "subscription_messages",
+        "messages of subscriptions",
+        "count",
+        "lower",
+        "Subscriptions sent from broker to broker.",
+        brief=True,
+    ),
+    Measure(
+        "subscription_duplicates",
+        "of them duplicates",
+        "count",
+        "lower",
+        "Those that had come on another link before, and were dropped.",
+        brief=True,
+    ),
+    Measure(
+        "subscription_delay_mean_s",
+        "subscription delay, mean (s)",
+        "fine",
+        "lower",
+        "Mean time from a subscription's first broker to its last.",
+        brief=True,
+    ),
+    Measure(
+        "subscription_hops_mean",
+        "hops to a broker, mean",
+        "number",
+        "lower",
+        "Mean number of hops from the first broker of a subscription to any other.",
+    ),
+    Measure(
+        "kept_back",
+        "subscriptions kept back",
+        "count",
+        None,
+        "How often a broker did not pass a subscription on, as another one covered it.",
+    ),
+    Measure(
+        "table_entries_mean",
+        "routing table entries, mean",
+        "number",
+        "lower",
+        "Entries of a broker's routing table.",
+    ),
+    Measure("publications", "publications", "count", None, "Notifications published."),
+    Measure("deliveries", "deliveries made", "count", None, "Notifications handed to clients."),
+)

@@ -6,18 +6,34 @@ subscriptions as are asked for, each of which matches the same share of the publ
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from random import Random
+from types import MappingProxyType
 from typing import Final, Protocol
 
 import attrs
+import networkx as nx
 
+from gossamer.protocol.brokers.core.messages import Attach, Publish
+from gossamer.protocol.brokers.scot import Factor, Scot, ScotSettings
+from gossamer.protocol.brokers.scot.memory.errors import (
+    AcyclicError,
+    ClusterIndexError,
+    ConnectivityError,
+    FactorError,
+    LabelOrderError,
+)
+from gossamer.protocol.brokers.scot.memory.messages import QueueReport, WindowEnded
+from gossamer.protocol.brokers.scot.memory.topology import Vertex
 from gossamer.protocol.content.filters import Filter, parse
 from gossamer.protocol.content.filters import Publication as Values
 from gossamer.protocol.content.grammar import Comparison, Operator
+from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.sim.errors import ScenarioError
+from gossamer.sim.studies.scot.replay.network import Links, ScotNetwork, ServiceTimes, Unobserved
 from gossamer.sim.studies.stock_quotes import Quote, make_quotes, read_quotes
 
 SELECTIVITY: Final = 0.02
@@ -175,3 +191,145 @@ def _between(draw: Random, values: Sequence[float], below: int, above: int) -> f
 def _number(value: object) -> float:
     assert isinstance(value, int | float)
     return float(value)
+
+
+# The overlays of the SCOT paper, and any SCOT as a graph.
+
+
+_ABOVE: Final = ("i", "ii", "iii", "iv", "v")
+_INNER: Final = ("vi", "vii", "viii", "ix", "x")
+_BELOW: Final = ("xi", "xii", "xiii", "xiv", "xv")
+
+
+def figure_2() -> Scot:
+    """Fig. 2 and 3: six regions a to f in a row, three clusters, 18 brokers.
+
+    The figure is not in the text. That says 6 regions, 33 links, a and c beside b, and names two
+    regions of edge brokers, which makes it the path.
+    """
+    return Scot(Factor.path("abcdef"), Factor.complete(3))
+
+
+def figure_8() -> Scot:
+    """Fig. 8: 15 regions of which vi to x are inner, five clusters, 75 brokers.
+
+    The figure is not in the text. That says which regions are inner; as they are the middle ones
+    of the fifteen, we put them in a row, with one edge region above and one below each.
+    """
+    rows = zip(_ABOVE, _INNER, _BELOW, strict=True)
+    edges = [*itertools.pairwise(_INNER)]
+    edges += [edge for above, inner, below in rows for edge in ((inner, above), (inner, below))]
+    return Scot(Factor.of((*_ABOVE, *_INNER, *_BELOW), edges), Factor.complete(5))
+
+
+def graph_of(scot: Scot) -> nx.Graph[str]:
+    """A SCOT as a graph of brokers' names; nodes have ``region`` and ``cluster``.
+
+    Links have ``inter``: whether they are between clusters.
+    """
+    graph: nx.Graph[str] = nx.Graph()
+    for broker in scot.brokers:
+        graph.add_node(str(broker), region=broker.region, cluster=broker.cluster)
+    for one, other in scot.links():
+        graph.add_edge(str(one), str(other), inter=one.cluster != other.cluster)
+    return graph
+
+
+FACTORS: Final = "factors"
+OVERLAYS: Final = {"figure_8": figure_8, "figure_2": figure_2}
+"""The overlays by the names that scenarios know."""
+
+
+def scot_of(
+    regions: Sequence[str],
+    region_links: Sequence[Sequence[str]],
+    clusters: Sequence[int],
+    cluster_links: Sequence[Sequence[int]] | None,
+) -> Scot:
+    """The overlay of factors that a scenario gives; raises `ScenarioError` that names the fault.
+
+    Without ``cluster_links`` all clusters are linked.
+    """
+    if cluster_links is None:
+        cluster_links = list(itertools.combinations(clusters, 2))
+    acyclic = _factor(regions, region_links, ("overlay.regions", "overlay.region_links"))
+    connectivity = _factor(clusters, cluster_links, ("overlay.clusters", "overlay.cluster_links"))
+    try:
+        return Scot(acyclic, connectivity)
+    except ConfigError as error:
+        raise ScenarioError(None, _FIELDS[type(error)], error.value, error.expected) from None
+
+
+_FIELDS: Final[dict[type, str]] = {
+    AcyclicError: "overlay.region_links",
+    ConnectivityError: "overlay.cluster_links",
+    ClusterIndexError: "overlay.clusters",
+    LabelOrderError: "overlay.clusters",
+}
+
+
+def _factor(
+    vertices: Sequence[Vertex], edges: Sequence[Sequence[Vertex]], fields: tuple[str, str]
+) -> Factor:
+    try:
+        return Factor.of(vertices, ((one, other) for one, other in edges))
+    except FactorError as error:
+        # What is wrong with a vertex stands by itself, what is wrong with an edge is a pair.
+        field = fields[isinstance(error.value, tuple) and len(error.value) == 2]
+        raise ScenarioError(None, field, error.value, error.expected) from None
+
+
+# The worked examples of Fig. 7: how many messages one notification takes under congestion.
+
+
+PUBLISHER: Final = "B(b,2)"
+SUBSCRIBERS: Final = ("B(c,0)", "B(a,2)", "B(c,1)", "B(c,2)")
+"""The figure is not in the text, which gives counts of messages and of brokers on the ways."""
+
+Loads = Mapping[tuple[str, str], int]
+
+CASES: Final[Mapping[str, tuple[str, Loads]]] = MappingProxyType(
+    {
+        "static": ("static", {}),
+        "7(b)": ("dynamic", {(PUBLISHER, "B(b,0)"): 100}),
+        "7(c)": (
+            "dynamic",
+            {
+                (PUBLISHER, "B(b,0)"): 100,
+                (PUBLISHER, "B(b,1)"): 100,
+                (PUBLISHER, "B(a,2)"): 5,
+            },
+        ),
+        "7(d)": (
+            "dynamic",
+            {
+                (PUBLISHER, "B(b,0)"): 100,
+                (PUBLISHER, "B(b,1)"): 50,
+                (PUBLISHER, "B(a,2)"): 20,
+                (PUBLISHER, "B(c,2)"): 20,
+                ("B(b,1)", "B(b,0)"): 100,
+                ("B(c,1)", "B(c,0)"): 100,
+            },
+        ),
+    }
+)
+"""By name, how brokers route and the output queues that are not empty."""
+
+
+def messages_of(case: str) -> int:
+    """Messages between brokers that one notification of P takes in one of `CASES`."""
+    routing, loads = CASES[case]
+    settings = ScotSettings(routing=routing)
+    network = ScotNetwork(figure_2(), settings, Links(), ServiceTimes(), Unobserved())
+    for place, broker in enumerate(SUBSCRIBERS):
+        network.send(0, f"S{place + 1}", broker, Attach((("all", parse("present(x)")),)))
+    network.send(0, "P", PUBLISHER, Attach())
+    network.run_until_idle()
+    for (one, other), length in loads.items():
+        report = QueueReport(other, length, entered=5, left=5)
+        network.brokers[one].handle(network.now, None, WindowEnded((report,)))
+    # All is over before a window ends, and brokers hear of the queues as they are.
+    network.send(network.now, "P", PUBLISHER, Publish({"x": 1}))
+    network.run_until_idle()
+    brokers = network.brokers.values()
+    return sum(broker.counters.sent.get("Notification", 0) for broker in brokers)

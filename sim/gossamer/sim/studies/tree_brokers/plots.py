@@ -20,8 +20,7 @@ from gossamer.sim.results.plot_style import (
     new_figure,
     per_cent,
 )
-from gossamer.sim.studies.tree_brokers.measures import longest_queue
-from gossamer.sim.studies.tree_brokers.records import CoveringRecord
+from gossamer.sim.studies.tree_brokers.records import CoveringRecord, longest_queue
 from gossamer.sim.study.plot import Drawing
 from gossamer.sim.study.records import Column
 

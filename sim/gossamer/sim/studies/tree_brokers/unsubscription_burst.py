@@ -27,11 +27,15 @@ from gossamer.protocol.brokers.core.routing import NewIndex, SharedIndex
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.content.filters import parse, to_text
 from gossamer.sim.errors import SimulationError
-from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload, Wanted
+from gossamer.sim.studies.tree_brokers.covering_workload import (
+    ANYWHERE,
+    CoveringWorkload,
+    Wanted,
+    placed,
+)
 from gossamer.sim.studies.tree_brokers.overlay.engine import BrokerNetwork, Links
 from gossamer.sim.studies.tree_brokers.overlay.service import ServiceTimes
 from gossamer.sim.studies.tree_brokers.overlay.topology import BrokerOverlay
-from gossamer.sim.studies.tree_brokers.placement import ANYWHERE, placed
 from gossamer.sim.study.draws import rows_from, shuffled
 
 SECOND: Final = 1_000_000

@@ -17,8 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer.protocol.kernel.draws import mix_many
-from gossamer.sim.engine.latency_files.coordinates import check_first_line
-from gossamer.sim.engine.latency_files.site_latency import DRAWN, IN_ORDER, PLACINGS
+from gossamer.sim.engine.latency_files.site_latency import (
+    DRAWN,
+    IN_ORDER,
+    PLACINGS,
+    check_first_line,
+)
 from gossamer.sim.engine.latency_files.text_files import read_table
 from gossamer.sim.errors import ScenarioError
 

@@ -12,8 +12,8 @@ from functools import partial
 import pytest
 import trio
 
-from gossamer.node.broker.engine import apart
-from gossamer.node.broker.engine.apart import Begun, in_a_process, in_this_process
+from gossamer.node.broker.engine import forked_work
+from gossamer.node.broker.engine.forked_work import Begun, in_a_process, in_this_process
 from gossamer.node.errors import WorkApartError
 from gossamer.protocol.brokers.core.effects import Compute
 from support.waiting import running
@@ -37,13 +37,13 @@ async def worked_out(begun: Begun) -> list[bytes]:
 
 
 @pytest.mark.parametrize("begin", [in_a_process, in_this_process])
-async def test_it_is_of_the_memory_as_it_was_when_it_was_begun(begin: apart.Apart) -> None:
+async def test_it_is_of_the_memory_as_it_was_when_it_was_begun(begin: forked_work.Apart) -> None:
     memory = {"a": 1}
     begun = begin(lambda: repr(memory).encode() * 100_000)
     memory["a"] = 2
     portions = await worked_out(begun)
     assert b"".join(portions) == b"{'a': 1}" * 100_000
-    assert {len(portion) for portion in portions[:-1]} == {apart.PORTION}
+    assert {len(portion) for portion in portions[:-1]} == {forked_work.PORTION}
     assert await worked_out(begin(bytes)) == []
 
 
@@ -54,7 +54,9 @@ def fails() -> bytes:
 @pytest.mark.parametrize(
     ("work", "words"), [(fails, "ValueError: no such table"), (ends, "ended with -9, expected 0")]
 )
-async def test_work_that_fails_or_is_ended_elsewhere_says_why(work: apart.Work, words: str) -> None:
+async def test_work_that_fails_or_is_ended_elsewhere_says_why(
+    work: forked_work.Work, words: str
+) -> None:
     with pytest.raises(WorkApartError, match=words):
         await worked_out(in_a_process(work))
 
@@ -99,16 +101,16 @@ class Squares(Compute):
 async def test_what_a_broker_wants_to_know_is_worked_out_elsewhere(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    there, squares = await apart.worked_out(Squares(3), in_a_process)
+    there, squares = await forked_work.worked_out(Squares(3), in_a_process)
     assert there != os.getpid()
     assert squares == {0: 0, 1: 1, 2: 4}
     begun: list[int] = []
 
-    def ended_once(work: apart.Work) -> Begun:
+    def ended_once(work: forked_work.Work) -> Begun:
         begun.append(len(begun))
         return in_a_process(work if len(begun) > 1 else ends)
 
-    monkeypatch.setattr(apart, "AGAIN_S", 0.0)
-    assert (await apart.worked_out(Squares(2), ended_once))[1] == {0: 0, 1: 1}
+    monkeypatch.setattr(forked_work, "AGAIN_S", 0.0)
+    assert (await forked_work.worked_out(Squares(2), ended_once))[1] == {0: 0, 1: 1}
     assert begun == [0, 1]
     assert "not worked out yet" in caplog.text

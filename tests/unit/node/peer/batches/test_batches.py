@@ -16,9 +16,7 @@ from gossamer.node.config.broker import ALWAYS, AUTO, NEVER
 from gossamer.node.errors import BadFrame
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.batches import machine_code
-from gossamer.node.peer.batches.exchange import Exchange, InterpretedRules
-from gossamer.node.peer.batches.machine_code import EVENTS, STEPS, Made
-from gossamer.node.peer.batches.tiers import (
+from gossamer.node.peer.batches.event_batches import (
     BUSY_LOOKS,
     BUSY_RATE,
     BUSY_SHARE,
@@ -27,6 +25,8 @@ from gossamer.node.peer.batches.tiers import (
     LOOKS_S,
     Tiers,
 )
+from gossamer.node.peer.batches.exchange import Exchange, InterpretedRules
+from gossamer.node.peer.batches.machine_code import EVENTS, STEPS, Made
 from gossamer.node.peer.frames.core import SELF, Core, Record
 from gossamer.node.peer.frames.event_frames import event_frame, read_event_frame
 from gossamer.node.transport.base.limits import HEADER_BYTES

@@ -11,9 +11,10 @@ import pytest
 import trio
 
 from gossamer.node.errors import MalformedCertificateError
-from gossamer.node.monitoring.causes import FORGERY_CAUSES
+from gossamer.node.monitoring.metric_labels import FORGERY_CAUSES
 from gossamer.node.monitoring.metrics import Counters
-from gossamer.node.peer.frames import forgeries, parked_events
+from gossamer.node.peer.frames import forgeries
+from gossamer.node.peer.frames import publishers as parked_events
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.event_authentication import (
     GATHER_S,
@@ -26,8 +27,8 @@ from gossamer.node.peer.frames.forgeries import SAID_AGAIN_S, Forgeries
 from gossamer.node.peer.frames.publishers import PER_ROUND, PUBLISHER_FRAMES, PublisherService
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import DescriptorCache
-from gossamer.node.security.encoding import encode
 from gossamer.node.security.event_keys import EventKey, PublisherCache, introduce
+from gossamer.node.security.identity import encode
 from gossamer.node.security.revocation import Revocation, RevocationList
 from gossamer.node.security.sealing import DRAW_BYTES, Seal, identifier, sign
 from gossamer.node.transport.base.frames import FrameDecoder

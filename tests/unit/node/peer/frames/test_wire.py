@@ -18,7 +18,7 @@ from gossamer.node.peer.frames.event_authentication import point_bytes
 from gossamer.node.peer.frames.events import EventMemory
 from gossamer.node.peer.frames.wire import Wire
 from gossamer.node.security.descriptors import Descriptor, sign_descriptor
-from gossamer.node.security.encoding import encode
+from gossamer.node.security.identity import encode
 from gossamer.node.security.sealing import identifier
 from gossamer.node.transport.base.base import Address
 from gossamer.node.transport.base.schema import Frame

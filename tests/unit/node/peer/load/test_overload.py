@@ -17,13 +17,12 @@ from gossamer.node.peer.frames.core import SELF
 from gossamer.node.peer.frames.flows import flow_of_frame, is_new
 from gossamer.node.peer.frames.frame_types import WORD_BYTES
 from gossamer.node.peer.load.inbox import MOST_OF_A_FLOW, MOST_OF_ALL, TURN, Inbox
-from gossamer.node.peer.load.losses import QUIET_S, Losses
-from gossamer.node.peer.load.overload import MOST_WAITING, Overloads
-from gossamer.node.peer.load.rate_limits import PER_ROUND, SAVED, RateLimits
-from gossamer.node.security.encoding import encode
+from gossamer.node.peer.load.overload import MOST_WAITING, PER_ROUND, SAVED, Overloads, RateLimits
+from gossamer.node.peer.load.sender import QUIET_S, Losses
+from gossamer.node.security.identity import encode
 from gossamer.node.security.sealing import publisher_of
 from gossamer.node.transport.base.schema import Frame
-from gossamer.node.transport.queues.fair_queue import Backlog, Flow
+from gossamer.node.transport.queues.send_queue import Backlog, Flow
 from gossamer.protocol.kernel.errors import RemoteProtocolError
 from gossamer.protocol.peer.record_table.records import (
     ACKNOWLEDGE,

@@ -18,7 +18,7 @@ from gossamer.node.errors import NotAcknowledged
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.core import SELF, Box, Core, Record
 from gossamer.node.peer.frames.events import EventMemory, SharedMemory
-from gossamer.node.peer.load.window import FEWEST, Window
+from gossamer.node.peer.load.sender import FEWEST, Window
 from gossamer.node.peer.publishing.publications import Publications, Sealed
 from gossamer.protocol.kernel.records import BODY, KIND
 from gossamer.protocol.peer.record_table.records import PUBLISH, WITHDRAW

@@ -18,11 +18,10 @@ from gossamer.node import errors
 from gossamer.node.errors import ClusterFolderError, TokenTextError
 from gossamer.node.security.certificates import PeerCertificate, read_certificate, verify_peer
 from gossamer.node.security.cluster import open_membership
-from gossamer.node.security.encoding import decode, encode
-from gossamer.node.security.identity import Identity, key_text, make_identity
+from gossamer.node.security.identity import Identity, decode, encode, key_text, make_identity
 from gossamer.node.security.joining import commands
 from gossamer.node.security.joining import join_protocol as joins
-from gossamer.node.security.joining.tokens import PREFIX, Token, read_token, token_id
+from gossamer.node.security.joining.join_protocol import PREFIX, Token, read_token, token_id
 from gossamer.node.security.revocation import Revocation
 from gossamer.node.store import Store, StoreLimits
 from gossamer.protocol.kernel.errors import CapacityError, ConfigError

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from gossamer import brokers
 from gossamer.protocol.brokers import scot, tree
-from gossamer.protocol.brokers.arrivals import IN_A_ROW, Arrivals
-from gossamer.protocol.brokers.core import errors, messages, plain
+from gossamer.protocol.brokers.arrival_queue import IN_A_ROW, Arrivals
+from gossamer.protocol.brokers.core import errors, messages, plain_data
 from gossamer.protocol.brokers.core.effects import Deliver, Refuse, Send
 from gossamer.protocol.brokers.core.messages import (
     Hop,
@@ -196,19 +196,19 @@ def test_a_filter_is_written_once_while_it_is_there(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(filters, "to_text", to_text)
     wanted = [parse(f"written_once >= {number}") for number in range(MANY)]
     for _ in range(2):
-        assert [plain.plain_filter(one) for one in wanted] == ["x"] * MANY
+        assert [plain_data.plain_filter(one) for one in wanted] == ["x"] * MANY
     assert written == wanted
 
 
 def test_the_text_of_a_filter_goes_with_it() -> None:
     wanted = parse("goes == 1")
     gc.collect()
-    before = len(plain._texts)
-    assert plain.plain_filter(wanted) == "goes == 1"
-    assert len(plain._texts) == before + 1
+    before = len(plain_data._texts)
+    assert plain_data.plain_filter(wanted) == "goes == 1"
+    assert len(plain_data._texts) == before + 1
     del wanted
     gc.collect()
-    assert len(plain._texts) == before
+    assert len(plain_data._texts) == before
 
 
 # Publications go before what others sent, and after what their own sender and the host did.

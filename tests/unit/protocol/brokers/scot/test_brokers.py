@@ -19,7 +19,7 @@ from gossamer.protocol.brokers.scot.memory.table import Catalogue, Entry, Routin
 from gossamer.protocol.brokers.scot.routing import Case, plan
 from gossamer.protocol.brokers.scot.targets import Targets
 from gossamer.protocol.content.filters import parse
-from gossamer.sim.studies.scot.overlays import figure_2
+from gossamer.sim.studies.scot.workloads import figure_2
 from support.plain_index import PlainIndex
 from support.scot_overlay import ScotOverlay
 

@@ -17,7 +17,7 @@ from gossamer.protocol.brokers.scot import BrokerLabel, ClusterBitVector, Factor
 from gossamer.protocol.brokers.scot.memory import errors
 from gossamer.protocol.brokers.scot.memory.messages import Notification, Subscription
 from gossamer.protocol.kernel.errors import ConfigError
-from gossamer.sim.studies.scot.overlays import figure_2
+from gossamer.sim.studies.scot.workloads import figure_2
 from support.scot_overlay import ScotOverlay, random_tree
 
 SUBSCRIBERS = {"S1": "B(c,0)", "S2": "B(a,2)", "S3": "B(c,1)", "S4": "B(c,2)"}

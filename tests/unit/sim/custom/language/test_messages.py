@@ -10,7 +10,7 @@ import pytest
 from gossamer.protocol.kernel.rules import use_compiled
 from gossamer.sim.custom import items, message
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.studies.custom.agreement import first_difference, scenario_of
+from gossamer.sim.studies.custom.rehearsal import first_difference, scenario_of
 from gossamer.sim.studies.custom.simulation import simulate_custom
 
 # Names that generated rules have for something of their own.

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from gossamer.sim.engine.latency_files.coordinates import read_coordinates
 from gossamer.sim.engine.latency_files.matrices import read_matrix
+from gossamer.sim.engine.latency_files.site_latency import read_coordinates
 from support.refusals import check_cuts, sentence_about
 
 Rows = list[list[str]]

@@ -13,14 +13,13 @@ import pytest
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.row_tables.keywords import KeywordTables
 from gossamer.sim.row_tables.kinds import Wish, make_workload
-from gossamer.sim.studies.dissemination import preview as trees_preview
-from gossamer.sim.studies.dissemination.preview import check_trees
-from gossamer.sim.studies.dissemination.scenario import SECTIONS, TreesScenario
-from gossamer.sim.studies.dissemination.scenario_file import scenario_to_toml
+from gossamer.sim.studies.dissemination import study as trees_preview
+from gossamer.sim.studies.dissemination.inputs.topologies import barabasi_albert
+from gossamer.sim.studies.dissemination.inputs.workload import read_tables
+from gossamer.sim.studies.dissemination.inputs.workload_file import read_workload
+from gossamer.sim.studies.dissemination.scenario import SECTIONS, TreesScenario, scenario_to_toml
 from gossamer.sim.studies.dissemination.strategies import STRATEGIES
-from gossamer.sim.studies.dissemination.topologies.generators import barabasi_albert
-from gossamer.sim.studies.dissemination.workload.keyword_tables import read_tables
-from gossamer.sim.studies.dissemination.workload.workload_file import read_workload
+from gossamer.sim.studies.dissemination.study import check_trees
 from gossamer.sim.study.scenarios import read_scenario
 from support.checkout import ROOT
 from support.scenario_files import assert_listed, fault_of, read_as

@@ -16,13 +16,16 @@ from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot, ScotSettin
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.results.plot_style import save_all
 from gossamer.sim.studies.scot import plots as scot_plots
-from gossamer.sim.studies.scot import preview as scot_preview
+from gossamer.sim.studies.scot import study as scot_preview
 from gossamer.sim.studies.scot.burst import Burst, BurstResult
-from gossamer.sim.studies.scot.overlays import figure_2, figure_8
 from gossamer.sim.studies.scot.records import RoutingRecord, ScotRunRecord
-from gossamer.sim.studies.scot.scenario import SCOT_SETTINGS, SECTIONS, ScotScenario
-from gossamer.sim.studies.scot.scenario_file import scenario_to_toml
-from gossamer.sim.studies.scot.workloads import Quotes
+from gossamer.sim.studies.scot.scenario import (
+    SCOT_SETTINGS,
+    SECTIONS,
+    ScotScenario,
+    scenario_to_toml,
+)
+from gossamer.sim.studies.scot.workloads import Quotes, figure_2, figure_8
 from gossamer.sim.studies.stock_quotes import read_quotes
 from gossamer.sim.study.plot import FORMATS, PlotOptions, plots_as
 from gossamer.sim.study.scenarios import read_scenario

@@ -10,11 +10,11 @@ import pytest
 from gossamer.protocol.brokers.tree import COVERINGS
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.peers.inputs.scenario import Scenario
-from gossamer.sim.studies.tree_brokers import preview as broker_preview
 from gossamer.sim.studies.tree_brokers import scenario as brokers
+from gossamer.sim.studies.tree_brokers import study as broker_preview
 from gossamer.sim.studies.tree_brokers.overlay import service as overlay_service
-from gossamer.sim.studies.tree_brokers.preview import check_memory
-from gossamer.sim.studies.tree_brokers.scenario_file import scenario_to_toml
+from gossamer.sim.studies.tree_brokers.scenario import scenario_to_toml
+from gossamer.sim.studies.tree_brokers.study import check_memory
 from gossamer.sim.studies.tree_brokers.unsubscription_burst import SECOND
 from gossamer.sim.study.scenarios import read_scenario
 from support.checkout import ROOT

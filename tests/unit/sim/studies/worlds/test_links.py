@@ -14,9 +14,8 @@ from gossamer.sim.engine import latency as engine_latency
 from gossamer.sim.engine.bandwidth import make_sizes
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.worlds.attributes import Attribute
-from gossamer.sim.studies.worlds.links import bandwidth, loss_periods, partitions
-from gossamer.sim.studies.worlds.network import Link
-from gossamer.sim.studies.worlds.preview import latency_words, network_words
+from gossamer.sim.studies.worlds.network import Link, bandwidth, loss_periods, partitions
+from gossamer.sim.studies.worlds.sessions import latency_words, network_words
 
 NODES = 20_000
 

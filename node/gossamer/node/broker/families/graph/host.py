@@ -8,8 +8,15 @@ from typing import Any, ClassVar, Final
 
 from attrs import field, frozen
 
-from gossamer.node.broker.contract.host import ClientFilters, Counted, FamilyHost
-from gossamer.node.broker.contract.tables import ROWS, Label, filter_text, id_text
+from gossamer.node.broker.contract.host import (
+    ROWS,
+    ClientFilters,
+    Counted,
+    FamilyHost,
+    Label,
+    filter_text,
+    id_text,
+)
 from gossamer.node.broker.families.graph.settings import GRAPH
 from gossamer.node.config.node import NodeConfig
 from gossamer.protocol.brokers.core.messages import Id

@@ -10,8 +10,16 @@ from typing import Any, ClassVar
 import trio
 from attrs import field, frozen
 
-from gossamer.node.broker.contract.host import ClientFilters, Counted, FamilyHost
-from gossamer.node.broker.contract.tables import ROWS, Label, filter_text, hop_text, id_text
+from gossamer.node.broker.contract.host import (
+    ROWS,
+    ClientFilters,
+    Counted,
+    FamilyHost,
+    Label,
+    filter_text,
+    hop_text,
+    id_text,
+)
 from gossamer.node.broker.engine.engine import Engine
 from gossamer.node.broker.families.scot.links import SCOT_FRAMES, ScotNeighbours
 from gossamer.node.broker.families.scot.settings import SCOT

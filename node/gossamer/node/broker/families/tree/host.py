@@ -2,24 +2,137 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any, ClassVar, Final
 
 import trio
 from attrs import field, frozen
 
-from gossamer.node.broker.contract.host import NEVER, ClientFilters, Counted, FamilyHost
-from gossamer.node.broker.contract.tables import Label
+from gossamer.node.broker.contract.host import (
+    NEVER,
+    ROWS,
+    ClientFilters,
+    Counted,
+    FamilyHost,
+    Label,
+    filter_text,
+    hop_text,
+    id_text,
+)
 from gossamer.node.broker.engine.engine import Engine
-from gossamer.node.broker.families.tree.links import TreeNeighbours
 from gossamer.node.broker.families.tree.settings import TREE
-from gossamer.node.broker.families.tree.tables import tables
+from gossamer.node.broker.links.links import Neighbour, Neighbours
 from gossamer.node.config.node import NodeConfig
+from gossamer.protocol.brokers.core.effects import Refuse
+from gossamer.protocol.brokers.core.errors import CycleError
 from gossamer.protocol.brokers.core.messages import Id
 from gossamer.protocol.brokers.core.routing import NewIndex
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.brokers.tree.codec import CODEC
 from gossamer.protocol.brokers.tree.messages import Frame, Publication, Synchronise
+from gossamer.protocol.brokers.tree.state import Link
+
+# Links of a tree broker: one that would close a cycle is refused.
+
+
+class TreeNeighbours(Neighbours):
+    """All neighbours of a tree broker."""
+
+    def unfit(self, effect: Refuse) -> tuple[Neighbour, str] | None:
+        """Who advertises what came another way already."""
+        one = self.source_of(effect)
+        if one is None or not isinstance(effect.error, CycleError):
+            return None
+        return one, self._about_cycle(effect.error)
+
+    def _about_cycle(self, error: Any) -> str:
+        other = self.label(error.known.name) if not error.known.is_client else "a client here"
+        return (
+            f"this link would close a cycle: what {self.label(error.advertisement.broker)} "
+            f"advertises came by way of {other} already, expected brokers to form a tree"
+        )
+
+
+# What a tree broker tells of its tables, as plain values for people and programs.
+
+
+def tables(broker: TreeBroker, label: Label) -> dict[str, Any]:
+    """The tables of a broker, each cut after `ROWS` rows.
+
+    Args:
+        broker: which is not changed.
+        label: names brokers for people.
+    """
+    subscriptions = sorted(broker.subscriptions(), key=lambda one: (one.hop, one.order))
+    advertisements = broker.advertisements()
+    coverers = _coverers(broker.links())
+    return {
+        "broker": label(broker.name),
+        "sizes": {
+            "subscriptions": len(subscriptions),
+            "advertisements": len(advertisements),
+            "by last hop": dict(Counter(hop_text(one.hop, label) for one in subscriptions)),
+        },
+        "advertisements": [
+            {
+                "id": id_text(one.id),
+                "from": hop_text(one.hop, label),
+                "filter": filter_text(one.filter),
+            }
+            for one in islice(advertisements, ROWS)
+        ],
+        "subscriptions": [
+            {
+                "id": id_text(one.id),
+                "from": hop_text(one.hop, label),
+                "filter": filter_text(one.filter),
+                "held back": one.held,
+                "quenched": [
+                    f"at {label(at)} by {id_text(by)}" for at, by in coverers.get(one.id, ())
+                ],
+            }
+            for one in islice(subscriptions, ROWS)
+        ],
+        "links": [_link(link, label) for link in broker.links()],
+        "aggregates": list(islice(_aggregates(broker.links(), label), ROWS)),
+    }
+
+
+def _link(link: Link, label: Label) -> dict[str, Any]:
+    return {
+        "neighbour": label(link.name),
+        "up": link.up,
+        "sent": len(link.sent),
+        "quenched": sum(len(link.sent.quenched_by(id_)) for id_ in link.sent),
+        "kept for nobody": len(link.sent.aggregates),
+        "publications not acknowledged": len(link.retained),
+    }
+
+
+def _aggregates(links: Iterable[Link], label: Label) -> Iterable[dict[str, Any]]:
+    for link in links:
+        for one in link.sent.aggregates.values():
+            yield {
+                "neighbour": label(link.name),
+                "id": id_text(one.id),
+                "filter": filter_text(one.filter),
+                "quenches": len(link.sent.quenched_by(one.id)),
+                "arrivals": one.arrivals,
+                "false positives": one.false_positives,
+            }
+
+
+def _coverers(links: Iterable[Link]) -> dict[Id, list[tuple[str, Id]]]:
+    """What quenches each subscription, and at which neighbour."""
+    found: dict[Id, list[tuple[str, Id]]] = {}
+    for link in links:
+        for id_ in link.sent:
+            for quenched in link.sent.quenched_by(id_):
+                found.setdefault(quenched, []).append((link.name, id_))
+    return found
+
 
 _MICROSECONDS: Final = 1_000_000
 

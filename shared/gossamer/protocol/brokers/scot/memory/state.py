@@ -8,9 +8,9 @@ from gossamer.protocol.brokers.core.messages import Id
 from gossamer.protocol.brokers.core.state import BrokerState
 from gossamer.protocol.brokers.scot.memory.congestion import LinkStatusTable
 from gossamer.protocol.brokers.scot.memory.errors import WrongNeighbourError
-from gossamer.protocol.brokers.scot.memory.no_take_over import NO_TAKE_OVER, NoTakeOver
 from gossamer.protocol.brokers.scot.memory.settings import DYNAMIC, Counters, ScotSettings
 from gossamer.protocol.brokers.scot.memory.table import RoutingTable
+from gossamer.protocol.brokers.scot.memory.take_over_hooks import NO_TAKE_OVER, NoTakeOver
 from gossamer.protocol.brokers.scot.memory.topology import BrokerLabel, Position
 
 

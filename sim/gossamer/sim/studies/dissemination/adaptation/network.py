@@ -8,10 +8,12 @@ scheduled.
 from __future__ import annotations
 
 import heapq
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Protocol
 
 import attrs
+import cbor2
 
 from gossamer.protocol.brokers.core.effects import Deliver, Effect, Refuse, Send, SetTimer
 from gossamer.protocol.brokers.core.messages import (
@@ -23,6 +25,7 @@ from gossamer.protocol.brokers.core.messages import (
 )
 from gossamer.protocol.brokers.core.routing import NewIndex, SharedIndex
 from gossamer.protocol.brokers.graph.broker import GraphBroker
+from gossamer.protocol.brokers.graph.codec import CODEC
 from gossamer.protocol.brokers.graph.coordinator import MakePlan
 from gossamer.protocol.brokers.graph.messages import (
     BetweenBrokers,
@@ -34,8 +37,34 @@ from gossamer.protocol.brokers.graph.messages import (
 )
 from gossamer.protocol.brokers.graph.planning import solve
 from gossamer.protocol.brokers.graph.settings import GraphSettings
+from gossamer.protocol.content.filters import Filter
+from gossamer.protocol.content.matching.search import HELD
 from gossamer.sim.errors import SimulationError
-from gossamer.sim.studies.dissemination.adaptation.message_sizes import MessageSizes
+
+# How many bytes messages between brokers take, as nodes send them.
+
+
+_REMEMBERED: Final = 4_096
+
+
+class MessageSizes:
+    """Sizes of messages; what floods is the same message on many links, and measured once."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[int, tuple[BetweenBrokers, int]] = OrderedDict()
+
+    def of(self, message: BetweenBrokers) -> int:
+        """Bytes of a message, without what a transport adds."""
+        known = self._known.get(id(message))
+        if known is not None:
+            return known[1]
+        size = len(cbor2.dumps(CODEC.plain_message(message)))
+        # With the message itself, so that its identity is not another's meanwhile.
+        self._known[id(message)] = message, size
+        if len(self._known) > _REMEMBERED:
+            self._known.popitem(last=False)
+        return size
+
 
 SECOND: Final = 1_000_000
 
@@ -216,3 +245,41 @@ class TreeNetwork:
             case _:
                 traffic.control += 1
                 traffic.control_bytes += size
+
+
+# An index of filters that remembers what matched, for publications that say the same again.
+
+
+_Key = tuple[int, tuple[tuple[str, object], ...]]
+
+
+class RememberingIndex(SharedIndex):
+    """A `SharedIndex` with the same answers.
+
+    It saves most of the matching where few different publications are routed, as in a burst by
+    topic, while the filters do not change.
+    """
+
+    def __init__(self) -> None:
+        """An empty index."""
+        super().__init__()
+        self._matched: dict[_Key, list[int]] = {}
+        self._ask = self.match
+        self.match = self._remember
+
+    def add(self, wanted: Filter, marks: int) -> int:
+        """Hold a filter that is new, with these marks; returns its place."""
+        self._matched.clear()
+        return super().add(wanted, marks)
+
+    def remove(self, place: int) -> bool:
+        """Hold a filter once less; returns whether it is gone."""
+        self._matched.clear()
+        return super().remove(place)
+
+    def _remember(self, publication: Mapping[str, object], marked: int = HELD) -> list[int]:
+        key = marked, tuple(sorted(publication.items()))
+        found = self._matched.get(key)
+        if found is None:
+            found = self._matched[key] = self._ask(publication, marked)
+        return found

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import attrs
 
-from gossamer.sim.study.scenario_checks import check, number, to_float, whole_field
+from gossamer.sim.study.scenarios import check, number, to_float, whole_field
 
 MOST_CHANGES = 1_000_000
 

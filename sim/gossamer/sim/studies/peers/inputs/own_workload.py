@@ -7,10 +7,10 @@ import numpy as np
 
 from gossamer.sim.churn import ChurnTrace
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.studies.peers.inputs.own_parquet import Bools
 from gossamer.sim.studies.peers.inputs.own_tables import (
     NODE,
     PUBLISHER,
+    Bools,
     Published,
     Subscribed,
     published,

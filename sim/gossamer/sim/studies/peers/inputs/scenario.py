@@ -26,7 +26,8 @@ from gossamer.sim.studies.worlds.network import (
     Link,
     check_absent,
 )
-from gossamer.sim.study.scenario_checks import (
+from gossamer.sim.study.scenarios import (
+    TYPE_NAMES,
     check,
     matches_type,
     number,
@@ -63,9 +64,6 @@ SHARED_SETTINGS: Mapping[str, str] = MappingProxyType(
     }
 )
 SETTING_TYPES: Mapping[str, type] = MappingProxyType(typing.get_type_hints(config.Settings))
-TYPE_NAMES: Mapping[type, str] = MappingProxyType(
-    {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
-)
 
 # What lies beside the systems' folders in a result folder.
 RESULT_NAMES = frozenset(

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 import attrs
 
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.study.scenario_checks import check, of_type, to_path
+from gossamer.sim.study.scenarios import check, of_type, to_path
 
 # What only subscriptions are drawn by, what only events are, and what both are.
 _OF_RANGES: Final = ("width", "width_decades", "aspect", "subscribers")

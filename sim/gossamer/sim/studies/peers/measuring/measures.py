@@ -5,7 +5,7 @@ Terms follow the evaluation of the Vinifera paper (Sec. V).
 
 from __future__ import annotations
 
-from gossamer.sim.study.measure import Measure
+from gossamer.sim.study.records import Measure
 
 MEASURES: tuple[Measure, ...] = (
     Measure(

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final
 
+import attrs
 import numpy as np
 
 from gossamer.sim.studies.peers.measuring.records import SystemRecord, TrafficTables
-from gossamer.sim.study.records import Column, Table
-from gossamer.sim.study.statistics import mean, percentile, ratio
+from gossamer.sim.study.records import REAL, WHOLE, Column, Expected, Table
+from gossamer.sim.study.statistics import (
+    Columns,
+    Row,
+    distribution,
+    gini,
+    mean,
+    measure_rows,
+    percentile,
+    ratio,
+    series,
+    total,
+)
 
 HOUR_S = 3600.0
 
@@ -116,3 +130,220 @@ def _last_populated(cycles: Table, name: str) -> float:
     """The last value that was measured while anybody was online; at the end nobody may be."""
     values = cycles[name][(cycles["population"] > 0) & ~np.isnan(cycles[name])]
     return float(values[-1]) if len(values) else math.nan
+
+
+# What is told by the tables of a system of peers that were read back, but that of deliveries.
+#
+# Measures mean what they mean in ``summary.json``; those that are there have its names.
+
+
+TABLES: Final[Mapping[str, Expected]] = MappingProxyType(
+    {
+        "events": Expected(
+            {
+                "event": WHOLE,
+                "time_s": REAL,
+                "expected": WHOLE,
+                "delivered": WHOLE,
+                "received": WHOLE,
+                "uninterested": WHOLE,
+            },
+            {"cycle": WHOLE, "duplicates": WHOLE, "false_positives": WHOLE},
+        ),
+        "deliveries": Expected(
+            {"event": WHOLE, "hops": WHOLE}, {"tree_hops": WHOLE, "time_s": REAL}
+        ),
+        "nodes": Expected({"load": REAL}, {"received": WHOLE, "routing_table_entries": WHOLE}),
+        "cycles": Expected(
+            {"time_s": REAL, "population": WHOLE},
+            {
+                "cycle": WHOLE,
+                "control_messages": WHOLE,
+                "expected": WHOLE,
+                "delivered": WHOLE,
+                "received": WHOLE,
+                "uninterested": WHOLE,
+                "routing_table_entries": WHOLE,
+                "ring_correct": REAL,
+                "friend_utility": REAL,
+            },
+        ),
+    }
+)
+
+
+def peer_rows(events: Columns, nodes: Columns, cycles: Columns) -> Iterator[Row]:
+    """What the events, nodes and cycles of peers tell."""
+    yield from measure_rows(eventmeasure_rows(events))
+    yield from measure_rows(node_measures(nodes))
+    yield from measure_rows(cycle_measures(cycles))
+    yield from distribution("load", nodes["load"])
+    yield from cycle_series(cycles)
+
+
+def eventmeasure_rows(events: Columns) -> dict[str, float]:
+    """Hits, misses and duplicates; a miss is a delivery that was due and not made."""
+    expected, delivered = events["expected"], events["delivered"]
+    missed = np.maximum(expected.astype(np.int64) - delivered, 0)
+    reached_nobody = (delivered == 0) & (expected > 0)
+    duplicates = events.get("duplicates", np.empty(0))
+    return {
+        "hit_ratio": ratio(delivered.sum(dtype=np.int64), expected.sum(dtype=np.int64)),
+        "hit_ratio_worst_hour": worst_hour_hit_ratio(events)[1],
+        "traffic_overhead": ratio(total(events, "uninterested"), total(events, "received")),
+        "events": float(len(expected)),
+        "expected": total(events, "expected"),
+        "delivered": total(events, "delivered"),
+        "received": total(events, "received"),
+        "uninterested": total(events, "uninterested"),
+        "missed": float(missed.sum()),
+        "missed_events": float((missed > 0).sum()),
+        "missed_event_reached_nobody": float(missed[reached_nobody].sum()),
+        "missed_event_reached_others": float(missed[~reached_nobody].sum()),
+        "duplicates": total(events, "duplicates"),
+        "duplicated_events": float((duplicates > 0).sum()) if len(duplicates) else math.nan,
+        "duplicate_ratio": ratio(
+            total(events, "duplicates"), total(events, "duplicates") + total(events, "delivered")
+        ),
+        "false_positives": total(events, "false_positives"),
+    }
+
+
+def node_measures(nodes: Columns) -> dict[str, float]:
+    """How load and tables are spread over nodes."""
+    load = nodes["load"].astype(np.float64)
+    entries = nodes.get("routing_table_entries", np.empty(0))
+    return {
+        "nodes": float(len(load)),
+        "load_mean": mean(np.sort(load)),
+        **{f"load_p{p}": percentile(load, p) for p in (50, 90, 95, 99)},
+        "load_max": percentile(load, 100),
+        "load_gini": gini(load),
+        **load_shares(load),
+        "received_gini": gini(nodes.get("received", np.empty(0))),
+        "routing_table_entries_mean": mean(entries),
+        "routing_table_entries_p99": percentile(entries, 99),
+        "routing_table_entries_max": percentile(entries, 100),
+    }
+
+
+def cycle_measures(cycles: Columns) -> dict[str, float]:
+    """What it costs to keep the overlay, and how good it is in the end."""
+    found = {
+        "cycles": float(len(cycles["population"])),
+        "control_messages_per_node_cycle": ratio(
+            total(cycles, "control_messages"), total(cycles, "population")
+        ),
+    }
+    for name in ("ring_correct", "friend_utility"):
+        values = cycles.get(name, np.empty(0))
+        known = values[(cycles["population"] > 0) & ~np.isnan(values)] if len(values) else values
+        found[f"{name}_final"] = float(known[-1]) if len(known) else math.nan
+    return found
+
+
+def cycle_series(cycles: Columns) -> Iterator[Row]:
+    """Hit ratio, overhead, population and table sizes in the course of the run."""
+    time = cycles["time_s"]
+    ones = np.ones(len(time))
+    wanted = {
+        "population": ("population", None),
+        "hit ratio": ("delivered", "expected"),
+        "traffic overhead": ("uninterested", "received"),
+        "table entries a node": ("routing_table_entries", "population"),
+        "control messages a node": ("control_messages", "population"),
+        "ring correct": ("ring_correct", None),
+    }
+    for name, (part, whole) in wanted.items():
+        if part in cycles and (whole is None or whole in cycles):
+            yield from series(name, time, cycles[part], ones if whole is None else cycles[whole])
+
+
+# Tables of fixed size that a run has outgrown, in words.
+#
+# Every table of a peer has a size. Where a scenario decides how much a table has to hold it is
+# sized by it (`config.event_memory_for`); what finds no room elsewhere is counted by peers, and
+# told here. So is what a run is too short for.
+
+
+@attrs.frozen
+class Bound:
+    """What is counted when a table has outgrown its size.
+
+    Attributes:
+        total: of `SystemRecord.totals`.
+        setting: which a larger value would help, None where none would.
+        happened: what happened so many times, and what may follow from it.
+    """
+
+    total: str
+    setting: str | None
+    happened: str
+
+
+BOUNDS = (
+    Bound(
+        "forgotten_copies",
+        "event_memory",
+        "event copies were forgotten while they could still come again or be asked for, so that "
+        "events may be missed or delivered twice",
+    ),
+    Bound(
+        "pushed_out_copies",
+        "held_events",
+        "held event copies made room before the retention time was over, so that nodes which come "
+        "back may miss them",
+    ),
+    Bound(
+        "publications_not_taken",
+        "pending_publications",
+        "publications were not taken, since as many waited for their acknowledgement",
+    ),
+    Bound(
+        "late_events",
+        None,
+        "events of the file come after the last round, and were not published",
+    ),
+    Bound(
+        "refused_subscriptions",
+        "routing_table_entries",
+        "subscriptions found no room in a routing table, so that events did not get to them there",
+    ),
+    Bound(
+        "hop_limit_drops",
+        "hop_limit",
+        "event copies took more hops than any should, and were dropped; they go round, so that no "
+        "larger limit brings them there",
+    ),
+    Bound(
+        "merged_subscriptions",
+        "boxes_per_neighbour",
+        "times subscriptions were merged, which costs messages and no event",
+    ),
+    Bound(
+        "forgotten_failures",
+        "failures_remembered",
+        "failed nodes were forgotten while others could still name them, which costs messages",
+    ),
+)
+
+
+def outgrown(systems: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """A sentence for every bound that a system has outgrown.
+
+    Args:
+        systems: what `summary.json` has of each, by name.
+    """
+    for name, system in systems.items():
+        totals = system.get("totals", {})
+        for bound in BOUNDS:
+            count = totals.get(bound.total, 0)
+            if count:
+                yield f"{name}: {count:,} {bound.happened}{_advice(bound, system)}."
+
+
+def _advice(bound: Bound, system: Mapping[str, Any]) -> str:
+    if bound.setting is None:
+        return ""
+    size = system.get("settings", {}).get(bound.setting)
+    return f" ({bound.setting} is {size})"

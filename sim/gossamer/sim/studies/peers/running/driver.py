@@ -29,10 +29,14 @@ from gossamer.sim.engine.latency import constant_latency
 from gossamer.sim.engine.link_conditions import make_link_conditions
 from gossamer.sim.engine.windows.window_engine import WindowEngine, suits_windows
 from gossamer.sim.studies.peers.inputs.scenario import Scenario
-from gossamer.sim.studies.peers.running.collector import Collector, observe
-from gossamer.sim.studies.peers.running.collector_parts import CollectorParts, sort_log
+from gossamer.sim.studies.peers.running.collector import (
+    Collector,
+    CollectorParts,
+    observe,
+    sort_log,
+)
 from gossamer.sim.studies.peers.running.traffic import record_sizes
-from gossamer.sim.studies.worlds.links import (
+from gossamer.sim.studies.worlds.network import (
     TICKS_A_SECOND,
     bandwidth,
     loss_periods,

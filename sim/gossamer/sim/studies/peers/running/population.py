@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import attrs
 import numpy as np
 import numpy.typing as npt
 
 from gossamer.protocol.kernel.draws import below, mix
+from gossamer.protocol.kernel.rules import rule
+from gossamer.protocol.peer.places.placement import want_place
+from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER, OFF_THE_RING
+from gossamer.protocol.peer.space.scales import held_boxes
+from gossamer.protocol.peer.state.links import (
+    descriptor_words,
+    put_link,
+    settle_ring,
+    slot_of,
+    write_own_descriptor,
+)
 from gossamer.protocol.peer.state.state import State
-from gossamer.protocol.peer.step import join_record, restart
+from gossamer.protocol.peer.step import join_record, restart, subscribe
+from gossamer.protocol.peer.topology.candidate_filter import AFTER, BEFORE
+from gossamer.protocol.peer.topology.fingers import finger_slot
 from gossamer.sim.churn import LONGEST_S, ChurnTrace, Transitions, read_trace
-from gossamer.sim.churn.turnover import make_turnover
-from gossamer.sim.engine.initialisers import fill_random_views
+from gossamer.sim.churn.synthetic import make_turnover
+from gossamer.sim.engine.cycle_engine import fill_random_views
 from gossamer.sim.errors import ScenarioError
+from gossamer.sim.studies.peers.inputs.changes import Drift
+from gossamer.sim.studies.peers.inputs.drifting import changed_boxes, changes_before, late_changes
 from gossamer.sim.studies.peers.inputs.scenario import MOST_ROUNDS, Churn, Scenario
+from gossamer.sim.studies.peers.inputs.workload import Workload
 from gossamer.sim.studies.peers.running.driver import Driver
-from gossamer.sim.study.scenario_checks import check
+from gossamer.sim.study.scenarios import check
 
 _CONTACTS = 0x636F6E74616374
 # Of a trace that is repeated; they take some gigabytes.
@@ -188,3 +207,140 @@ def _ends_of_sessions(changes: Transitions) -> npt.NDArray[np.float64]:
     ends_s = np.full(len(order), np.inf)
     ends_s[order[:-1][same]] = changes.time_s[order[1:][same]]
     return ends_s
+
+
+# Overlays that stand from the beginning: everybody knows ring neighbours and fingers.
+#
+# A large overlay takes many rounds to form, fingers one after another (some eighty at 10^5 nodes).
+# Where what happens then is of no interest, a run may begin with the ring, and with the fingers
+# that `gossamer.protocol.peer.topology.fingers` would find; friends, guests and subscriptions at
+# others are found and installed in the first rounds as ever.
+
+
+def form_overlay(state: State, alive: npt.NDArray[np.bool_]) -> None:
+    """Give all who are ``alive`` and stand on the ring their neighbours and fingers there.
+
+    Changes links, successors, predecessors and arcs; draws nothing.
+
+    Args:
+        state: of all nodes, as they start.
+        alive: (N,) bool; others stay as they are.
+    """
+    if state.params.ring_links == 0:
+        return
+    places = state.sampler.profile[:, IDENTIFIER]
+    standing = np.flatnonzero(alive & (places < OFF_THE_RING))
+    order = standing[np.argsort(places[standing], kind="stable")]
+    state.sampler.profile[order, ARC_START] = places[np.roll(order, 1)]
+    form_in_order.compiled(state, order.astype(np.int64), np.zeros(_words(state), np.int64))
+
+
+def _words(state: State) -> int:
+    return int(descriptor_words.interpreted(state))
+
+
+@rule
+def form_in_order(s: State, order: Any, words: Any) -> None:
+    """Link the peers ``order``, by their places; ``words`` is room for a descriptor."""
+    count = order.shape[0]
+    ring = s.params.ring_links
+    for i in range(count):
+        p = order[i]
+        for away in range(1, ring + 1):
+            link_at(s, p, away - 1, order[(i + away) % count], words)
+            link_at(s, p, ring + away - 1, order[(i - away) % count], words)
+        for level in range(s.params.finger_levels):
+            away = ring << (level + 1)
+            # Fingers of both sides must not pass each other.
+            if away + (away >> 1) < count:
+                link_at(s, p, finger_slot(s, AFTER, level), order[(i + away) % count], words)
+                link_at(s, p, finger_slot(s, BEFORE, level), order[(i - away) % count], words)
+        settle_ring(s, p)
+
+
+@rule
+def link_at(s: State, p: int, k: int, q: int, words: Any) -> None:
+    """Let ``q`` be the neighbour of ``p`` in slot ``k``, unless it is one already."""
+    if q == p or slot_of(s, p, s.sampler.handle[q]) >= 0:
+        return
+    write_own_descriptor(s, q, words, 0)
+    put_link(s, p, k, words, 0)
+
+
+# What nodes want at present, where that changes in the course of a run.
+
+
+Int64s = npt.NDArray[np.int64]
+
+
+class Interests:
+    """Applies a drift of subscriptions, change after change; can be pickled between rounds.
+
+    Args:
+        workload: that subscriptions are drawn by.
+        drift: what changes, and when; nothing does if None.
+        settings: of the system.
+        nodes: how many there are.
+
+    Attributes:
+        since_s: float64[n], when each node last changed what it wants; -inf where never.
+        until_s: float64[n], when it does so next, if that is at the next change; else inf.
+    """
+
+    def __init__(
+        self, workload: Workload, drift: Drift | None, settings: Settings, nodes: int
+    ) -> None:
+        self.since_s = np.full(nodes, -np.inf)
+        self.until_s = np.full(nodes, np.inf)
+        self._workload = workload
+        self._drift = drift
+        self._settings = settings
+        self._boxes, self._constrained = workload.subscriptions(nodes)
+        self._in_the_end = self._constrained.copy()
+        self._late_at = np.zeros(nodes, np.int64)
+        if drift is not None:
+            self._late_at = late_changes(workload, drift, nodes)
+            self._constrained[self._late_at > 0] = -1
+        self._changes = 0
+        self._next = self._foresee()
+
+    @property
+    def present(self) -> tuple[Int64s, Int64s]:
+        """Boxes int64[n, S, 2A] and the attributes they constrain, int64[n, S] of bits."""
+        return self._boxes, self._constrained
+
+    def advance(self, s: State, time_s: float) -> None:
+        """Let nodes want what they want at a time."""
+        if self._drift is None:
+            return
+        while self._changes < changes_before(self._drift, time_s):
+            nodes, boxes = self._next
+            self._boxes[nodes] = boxes
+            late = np.flatnonzero(self._late_at == self._changes + 1)
+            self._constrained[late] = self._in_the_end[late]
+            changed = np.union1d(nodes, late)
+            self.since_s[changed] = time_s
+            for node in changed.tolist():
+                self._subscribe(s, node)
+            self._changes += 1
+            self._next = self._foresee()
+
+    def _foresee(self) -> tuple[Int64s, Int64s]:
+        """Whose subscriptions the next change concerns, and what they are from then on."""
+        if self._drift is None:
+            return np.empty(0, np.int64), self._boxes[:0]
+        change = self._changes + 1
+        nodes, boxes = changed_boxes(
+            self._workload, self._drift, change, self._boxes, self._constrained
+        )
+        self.until_s[:] = np.inf
+        self.until_s[nodes] = change * self._drift.every_s
+        return nodes, boxes
+
+    def _subscribe(self, s: State, node: int) -> None:
+        """Let a node have its subscriptions, and want to stand where they are."""
+        wanted = self._constrained[node] >= 0
+        boxes, constrained = self._boxes[node, wanted], self._constrained[node, wanted]
+        subscribe(s, node, *held_boxes(self._settings, boxes, constrained))
+        if self._settings.placement == "interest":
+            want_place(s, self._settings, node, boxes, constrained)

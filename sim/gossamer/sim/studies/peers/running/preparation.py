@@ -23,8 +23,8 @@ from gossamer.sim.studies.peers.inputs.table_workload import (
     workload_of,
 )
 from gossamer.sim.studies.peers.running.population import played_trace, size_of
-from gossamer.sim.studies.worlds.links import make_latency
-from gossamer.sim.study.scenario_checks import check
+from gossamer.sim.studies.worlds.network import make_latency
+from gossamer.sim.study.scenarios import check
 
 # What is kept of a round of a system, measured and rounded up.
 ROUND_BYTES = 400

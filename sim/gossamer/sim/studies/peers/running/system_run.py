@@ -38,7 +38,6 @@ from gossamer.sim.studies.peers.inputs.publications import (
 )
 from gossamer.sim.studies.peers.inputs.scenario import FORMED, Scenario, System
 from gossamer.sim.studies.peers.inputs.table_workload import workload_of
-from gossamer.sim.studies.peers.measuring.courses import course_of, numbered_overlay
 from gossamer.sim.studies.peers.measuring.overlay_measures import (
     in_degrees,
     mean_friend_utility,
@@ -52,6 +51,7 @@ from gossamer.sim.studies.peers.measuring.records import (
     NODE_COLUMNS,
     SystemRecord,
 )
+from gossamer.sim.studies.peers.measuring.round_by_round import course_of, numbered_overlay
 from gossamer.sim.studies.peers.running.collector import (
     COSTS,
     KINDS,
@@ -66,9 +66,12 @@ from gossamer.sim.studies.peers.running.collector import (
     make_collector,
 )
 from gossamer.sim.studies.peers.running.driver import make_driver
-from gossamer.sim.studies.peers.running.formed_start import form_overlay
-from gossamer.sim.studies.peers.running.interests import Interests
-from gossamer.sim.studies.peers.running.population import Population, size_of
+from gossamer.sim.studies.peers.running.population import (
+    Interests,
+    Population,
+    form_overlay,
+    size_of,
+)
 from gossamer.sim.studies.peers.running.traffic import TrafficLog
 from gossamer.sim.study.records import empty_table, table_of_rows
 from gossamer.sim.study.watching import Course, Overlay

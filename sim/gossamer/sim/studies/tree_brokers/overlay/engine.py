@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 import attrs
 import networkx as nx
 
-from gossamer.protocol.brokers.arrivals import Arrivals, no_message
+from gossamer.protocol.brokers.arrival_queue import Arrivals, no_message
 from gossamer.protocol.brokers.core.effects import Deliver, Effect, Moved, Refuse, Send, SetTimer
 from gossamer.protocol.brokers.core.messages import (
     Congestion,

@@ -22,7 +22,7 @@ from gossamer.protocol.content.filters import Filter, parse
 from gossamer.protocol.content.grammar import Comparison, Operator
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.tree_brokers.overlay.topology import BrokerOverlay, tiered
-from gossamer.sim.studies.tree_brokers.workloads.moving import Journey, journeys
+from gossamer.sim.studies.tree_brokers.workloads.commuters import Journey, journeys
 from gossamer.sim.studies.tree_brokers.workloads.scene import (
     MINUTE,
     NUMBER,

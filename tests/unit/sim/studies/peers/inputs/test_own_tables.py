@@ -35,8 +35,8 @@ from gossamer.sim.studies.peers.inputs.scenario import (
 from gossamer.sim.studies.peers.inputs.table_workload import workload_of
 from gossamer.sim.studies.peers.inputs.taken_from import TakenFrom
 from gossamer.sim.studies.peers.inputs.workload import Workload
-from gossamer.sim.studies.peers.measuring.bounds import outgrown
 from gossamer.sim.studies.peers.measuring.kept_workload import kept_tables
+from gossamer.sim.studies.peers.measuring.summary import outgrown
 from gossamer.sim.studies.peers.preview import preview
 from gossamer.sim.studies.peers.running.preparation import prepare
 from gossamer.sim.studies.peers.simulation import simulate

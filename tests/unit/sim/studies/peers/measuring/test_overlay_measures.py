@@ -10,8 +10,8 @@ import pytest
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.presets import kindred, resilient
 from gossamer.protocol.peer.settings.profile import LINK_KINDS, link_kinds
-from gossamer.sim.studies.peers.measuring.bounds import BOUNDS, Bound, outgrown
 from gossamer.sim.studies.peers.measuring.overlay_measures import snapshot
+from gossamer.sim.studies.peers.measuring.summary import BOUNDS, Bound, outgrown
 from support.overlays import converged, random_identifiers
 
 NODES = 60

@@ -21,12 +21,12 @@ from gossamer.sim.studies.tree_brokers.workloads.commuters import (
     STATIONARY,
     WANDERER,
     Commuters,
+    Journey,
+    journeys,
 )
-from gossamer.sim.studies.tree_brokers.workloads.degree import covering_degree
 from gossamer.sim.studies.tree_brokers.workloads.game import Game
-from gossamer.sim.studies.tree_brokers.workloads.moving import Journey, journeys
 from gossamer.sim.studies.tree_brokers.workloads.processes import LARGE, MEDIUM, SMALL, Processes
-from gossamer.sim.studies.tree_brokers.workloads.siena import Siena
+from gossamer.sim.studies.tree_brokers.workloads.siena import Siena, covering_degree
 from gossamer.sim.study.draws import normal, rows_from
 from support.draws import with_campaigns
 from support.scenes import stays

@@ -1,0 +1,339 @@
+"""Scenes behind the mobile and workflow figures of both papers: what is run, what it measures."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from typing import Final
+
+import attrs
+import numpy as np
+
+from gossamer.compiled.store import keep_compiled_code
+from gossamer.protocol.brokers.core.routing import compiled_index
+from gossamer.protocol.brokers.tree import TreeSettings
+from gossamer.sim.figures.common.claims import ALTERNATIVE, LITERAL
+from gossamer.sim.figures.common.points import Floats
+from gossamer.sim.figures.covering.readings import (
+    incremental_times,
+    selective_times,
+    settings_of,
+)
+from gossamer.sim.studies.tree_brokers.overlay.topology import CORE
+from gossamer.sim.studies.tree_brokers.workloads.commuters import Commuters
+from gossamer.sim.studies.tree_brokers.workloads.game import EACH, IN_TURN, Game
+from gossamer.sim.studies.tree_brokers.workloads.scene import (
+    MINUTE,
+    SECOND,
+    Performance,
+    Scene,
+    Stage,
+    standing_for,
+)
+from gossamer.sim.study.records import Column, Table
+
+keep_compiled_code()
+
+# Rows of the tables over time, at most.
+GROUPS: Final = 240
+
+
+@attrs.frozen(kw_only=True)
+class SceneRun:
+    """One scene of a study.
+
+    Attributes:
+        study: the figure that it belongs to.
+        reading: of the papers, LITERAL or ALTERNATIVE.
+        case: what the study varies, in words.
+        covering: how the brokers cover.
+        scene: what is run, seed and all.
+    """
+
+    study: str
+    reading: str = LITERAL
+    case: str
+    covering: str
+    scene: Scene
+
+
+@attrs.frozen(kw_only=True)
+class SharedRuns:
+    """Scenes that differ in pruning alone and share what stands before them: a task of `run_tasks`.
+
+    Active, selective and incremental covering build the same tables.
+    """
+
+    runs: Sequence[SceneRun]
+
+    @property
+    def label(self) -> str:
+        """For progress and errors."""
+        first = self.runs[0]
+        other = "" if first.reading == LITERAL else ", read otherwise"
+        coverings = ", ".join(run.covering for run in self.runs)
+        return f"{first.study}, {first.case}{other}, {coverings}"
+
+    def run(self) -> list[SceneResult]:
+        """Run them; raises `SimulationError`."""
+        before = pickle.dumps(Stage(self.runs[0].scene, new_index=compiled_index))
+        return [seen(run, _on_a_copy(before, run.scene.settings)) for run in self.runs]
+
+
+def _on_a_copy(before: bytes, settings: TreeSettings) -> Performance:
+    stage: Stage = pickle.loads(before)
+    stage.change(settings)
+    return stage.perform()
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class SceneResult:
+    """What a scene measured.
+
+    Attributes:
+        task: the scene.
+        measures: values by name, see `seen`.
+        times: a table with a row for each stretch of time.
+        brokers: a table with a row for each broker.
+    """
+
+    task: SceneRun
+    measures: Mapping[str, float]
+    times: Table
+    brokers: Table
+
+
+def seen(task: SceneRun, result: Performance) -> SceneResult:
+    """The measures of a scene.
+
+    ``delay_mean_s``, ``delay_max_s``, ``delay_p50_s``: of all deliveries; ``queue_core_max``,
+    ``queue_max``: longest input queue of a core broker, and of any; ``queue_mean_max``: largest
+    mean over the brokers; ``queue_core_first``, ``queue_core_last``: mean queue of the core brokers
+    in the first and last third; ``table_mean``, ``table_sd``: of the mean table over time;
+    ``table_first``, ``table_last``: in the first and last tenth; ``false_positives``: share of
+    publications between brokers.
+    """
+    delays = result.deliveries[:, 1] / SECOND
+    core = [_is_core(task, name) for name in result.brokers]
+    at_core = result.queues[:, core].max(axis=1)
+    third, tenth = max(1, len(at_core) // 3), max(1, len(at_core) // 10)
+    tables = result.tables.mean(axis=1)
+    measures = {
+        "delay_mean_s": float(delays.mean()) if len(delays) else np.nan,
+        "delay_p50_s": float(np.median(delays)) if len(delays) else np.nan,
+        "delay_max_s": float(delays.max(initial=0.0)),
+        "queue_core_max": float(at_core.max()),
+        "queue_core_max_last": float(at_core[-third:].max()),
+        "queue_max": float(result.queues.max()),
+        "queue_mean_max": float(result.queues.mean(axis=1).max()),
+        "queue_core_first": float(at_core[:third].mean()),
+        "queue_core_last": float(at_core[-third:].mean()),
+        "table_mean": float(tables.mean()),
+        "table_sd": float(tables.std()),
+        "table_first": float(tables[:tenth].mean()),
+        "table_last": float(tables[-tenth:].mean()),
+        "false_positives": float(result.false_positives.sum() / max(1, result.received.sum())),
+        "publications": float(np.count_nonzero(result.published >= 0)),
+        "deliveries": float(len(delays)),
+    }
+    return SceneResult(
+        task=task,
+        measures=measures,
+        times=_over_time(result, at_core, delays),
+        brokers=_by_broker(task, result),
+    )
+
+
+def _is_core(task: SceneRun, broker: str) -> bool:
+    return bool(task.scene.workload.overlay.graph.nodes[broker]["role"] == CORE)
+
+
+def _over_time(result: Performance, at_core: Column, delays: Floats) -> dict[str, Column]:
+    """Queues are the longest of a stretch, tables a mean, delays by the time of publication."""
+    every = -(-len(result.times) // GROUPS)
+    starts = np.arange(0, len(result.times), every)
+    ends = result.times[np.minimum(starts + every, len(result.times)) - 1]
+    group = np.searchsorted(ends, result.published[result.deliveries[:, 0]])
+    inside = [delays[group == place] for place in range(len(starts))]
+
+    def each(of_group: Callable[[Floats], float]) -> Column:
+        return np.array([of_group(one) if len(one) else np.nan for one in inside])
+
+    return {
+        "time_s": ends / SECOND,
+        "queue_core": np.maximum.reduceat(at_core, starts),
+        "queue_mean": np.maximum.reduceat(result.queues.mean(axis=1), starts),
+        "table_mean": result.tables.mean(axis=1)[starts],
+        "delay_mean_s": each(lambda one: float(one.mean())),
+        "delay_max_s": each(lambda one: float(one.max())),
+    }
+
+
+def _by_broker(task: SceneRun, result: Performance) -> dict[str, Column]:
+    nodes = task.scene.workload.overlay.graph.nodes
+    return {
+        "broker": np.array(result.brokers),
+        "tier": np.array([nodes[name]["tier"] for name in result.brokers]),
+        "received": result.received,
+        "false_positives": result.false_positives,
+        "triggered": result.triggered,
+        "queue_max": result.queues.max(axis=0),
+        "table_mean": result.tables.mean(axis=0),
+    }
+
+
+@attrs.frozen(eq=False)
+class Scenes:
+    """The outcomes of all scenes of a part under a reading of the papers, or under both."""
+
+    outcomes: Sequence[SceneResult]
+
+    @classmethod
+    def of(cls, outcomes: Sequence[Sequence[SceneResult]], *readings: str) -> Scenes:
+        """From what `run_tasks` returns; without ``readings`` under both."""
+        every = chain.from_iterable(outcomes)
+        return cls([one for one in every if not readings or one.task.reading in readings])
+
+    def one(self, study: str, covering: str, case: str) -> SceneResult:
+        """The only scene of a study with that case and covering."""
+        key = study, covering, case
+        (found,) = [
+            one
+            for one in self.outcomes
+            if (one.task.study, one.task.covering, one.task.case) == key
+        ]
+        return found
+
+    def value(self, measure: str, study: str, covering: str, case: str) -> float:
+        """A measure of that scene."""
+        return self.one(study, covering, case).measures[measure]
+
+    def tables(self, name: str) -> dict[str, Table]:
+        """By name of the Parquet file: all scenes, what they measured over time and by broker."""
+        measures = [
+            {key: np.array([value]) for key, value in one.measures.items()} for one in self.outcomes
+        ]
+        return {
+            name: self._stack(measures),
+            f"{name}_times": self._stack([one.times for one in self.outcomes]),
+            f"{name}_brokers": self._stack([one.brokers for one in self.outcomes]),
+        }
+
+    def _stack(self, parts: Sequence[Table]) -> Table:
+        """Tables of scenes under one another, with columns that tell them apart."""
+        lengths = [len(next(iter(part.values()))) for part in parts]
+        tasks = [one.task for one in self.outcomes]
+        keys: dict[str, Column] = {
+            "study": np.repeat([task.study for task in tasks], lengths),
+            "reading": np.repeat([task.reading for task in tasks], lengths),
+            "case": np.repeat([task.case for task in tasks], lengths),
+            "covering": np.repeat([task.covering for task in tasks], lengths),
+        }
+        joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        return keys | joined
+
+
+# The scenes behind the mobile figures: what is run, at which sizes.
+#
+# - *The game* (selective paper, Sec. V-F) has the service times of that paper's congested brokers
+#   (`covering.readings`), one publication every two seconds, whose rate the paper does not tell,
+#   and half of its six hours.
+# - *The city* (incremental paper, Sec. V-B) is seen for the four minutes around the peak of the
+#   morning. One publication stands for twenty, and takes a broker twenty times what Table II says:
+#   brokers are as busy, at a twentieth of the events.
+# - Aggregates stay for good, as in the papers (`drop_unpaid` is off).
+
+
+GAME, CITY = "game", "city"
+MONITORS, EVERYBODY = "only monitors move", "all move"
+RUSH: Final = "rush hour"
+ACTIVE, SELECTIVE, INCREMENTAL = "active", "selective", "incremental"
+
+
+@attrs.frozen(kw_only=True)
+class Plan:
+    """Sizes of the scenes.
+
+    Attributes:
+        players, game_minutes: subscribers and length of the game.
+        subscribers: of the city.
+        rush_minutes: from the beginning of the city's scene to the peak, at its middle.
+        standing_for: publications of the city that one stands for.
+    """
+
+    players: int
+    game_minutes: int
+    subscribers: int
+    rush_minutes: int
+    standing_for: int
+
+
+FULL: Final = Plan(
+    players=5_000, game_minutes=180, subscribers=200_000, rush_minutes=2, standing_for=20
+)
+QUICK: Final = Plan(players=200, game_minutes=20, subscribers=500, rush_minutes=1, standing_for=100)
+
+
+def plan_mobile(quick: bool) -> list[SharedRuns]:
+    """Both scenes under active covering and the papers' pruning, for both readings; the longest
+    come first."""
+    plan = QUICK if quick else FULL
+    return [
+        *(SharedRuns(runs=_city_runs(plan, reading)) for reading in (LITERAL, ALTERNATIVE)),
+        *(
+            SharedRuns(runs=_game_runs(plan, reading, case))
+            for reading in (LITERAL, ALTERNATIVE)
+            for case in (EVERYBODY, MONITORS)
+        ),
+    ]
+
+
+def _city_runs(plan: Plan, reading: str) -> list[SceneRun]:
+    workload = Commuters(
+        subscribers=plan.subscribers,
+        rush=plan.rush_minutes * MINUTE,
+        publish_every=4_000 * plan.standing_for,
+    )
+    return [
+        SceneRun(
+            study=CITY,
+            reading=reading,
+            case=RUSH,
+            covering=covering,
+            scene=Scene(
+                workload=workload,
+                settings=settings_of(reading, covering),
+                service=standing_for(incremental_times(reading, ACTIVE), plan.standing_for),
+                span=2 * plan.rush_minutes * MINUTE,
+                drain=40 * MINUTE,
+                sample_every=SECOND,
+            ),
+        )
+        for covering in (ACTIVE, INCREMENTAL)
+    ]
+
+
+def _game_runs(plan: Plan, reading: str, case: str) -> list[SceneRun]:
+    workload = Game(
+        players=plan.players,
+        player_every=SECOND if case == EVERYBODY else 0,
+        publish_every=2 * SECOND,
+        monitors_move=IN_TURN if reading == LITERAL else EACH,
+    )
+    return [
+        SceneRun(
+            study=GAME,
+            reading=reading,
+            case=case,
+            covering=covering,
+            scene=Scene(
+                workload=workload,
+                settings=settings_of(reading, covering),
+                service=selective_times(reading, ACTIVE),
+                span=plan.game_minutes * MINUTE,
+                sample_every=10 * SECOND,
+            ),
+        )
+        for covering in (ACTIVE, SELECTIVE)
+    ]
