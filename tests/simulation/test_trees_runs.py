@@ -11,7 +11,7 @@ import pytest
 
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.dissemination import scenario as trees
-from gossamer.sim.studies.dissemination.adaptation import adaptation as adaptation_plot
+from gossamer.sim.studies.dissemination.adaptation import adaptation
 from gossamer.sim.studies.dissemination.adaptation.adaptation import (
     ADAPTIVE,
     Adaptation,
@@ -152,10 +152,10 @@ def test_a_seed_fixes_a_run_and_its_script() -> None:
 
 def test_plots_and_tables_are_made(tmp_path: Path) -> None:
     found = {kind: run(kind) for kind in dynamics.DYNAMICS}
-    adaptation_plot.plot_adaptation(found, tmp_path, "adaptation")
+    adaptation.plot_adaptation(found, tmp_path, "adaptation")
     made = {path.name for path in tmp_path.iterdir()}
     assert made == {"adaptation.png", "adaptation.svg"}
-    assert adaptation_plot.table_of_adaptation(found).row_count == 2 * len(dynamics.DYNAMICS)
+    assert adaptation.table_of_adaptation(found).row_count == 2 * len(dynamics.DYNAMICS)
 
 
 def test_a_broker_that_stops_is_planned_around() -> None:

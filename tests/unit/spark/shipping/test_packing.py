@@ -17,7 +17,7 @@ from gossamer.spark.shipping.packing import (
 )
 from gossamer.spark.shipping.versions import differs, versions_here
 
-PRINT = "from gossamer.spark.storage import claims; print(claims.__file__)"
+PRINT = "from gossamer.spark.storage import folders; print(folders.__file__)"
 
 
 def printed(*command: str, **environment: str) -> str:

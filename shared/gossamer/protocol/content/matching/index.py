@@ -21,8 +21,7 @@ from typing import NamedTuple
 from attrs import frozen
 
 from gossamer.protocol.content.errors import ContentError
-from gossamer.protocol.content.filters import filter as relations
-from gossamer.protocol.content.filters.filter import Filter
+from gossamer.protocol.content.filters.filter import Filter, conforms, covers, intersects, meets
 from gossamer.protocol.content.matching import questions
 from gossamer.protocol.content.matching.dimensions import Box, Dimensions, rows_of
 from gossamer.protocol.content.matching.questions import Question, Questions
@@ -197,7 +196,7 @@ class MatchingIndex:
     def reach_of_subscription(self, subscription: Filter, marked: int, listed: int) -> Reach:
         """As `reach`, of advertisements whose publications may match a subscription."""
         words = questions.met_by_subscription(self._box(subscription))
-        return self._reach(words, lambda held: relations.meets(subscription, held), marked, listed)
+        return self._reach(words, lambda held: meets(subscription, held), marked, listed)
 
     def roots(self) -> list[int]:
         """The filters that no other covers, in ascending order."""
@@ -215,32 +214,32 @@ class MatchingIndex:
     def covering(self, wanted: Filter, marked: int = HELD) -> list[int]:
         """All filters that cover a filter, an equal one included."""
         words = questions.covering(self._box(wanted))
-        return self._checked(words, lambda held: relations.covers(held, wanted), marked)
+        return self._checked(words, lambda held: covers(held, wanted), marked)
 
     def covered(self, wanted: Filter, marked: int = HELD) -> list[int]:
         """All filters that a filter covers, an equal one included."""
         words = questions.covered(self._box(wanted))
-        return self._checked(words, lambda held: relations.covers(wanted, held), marked)
+        return self._checked(words, lambda held: covers(wanted, held), marked)
 
     def intersecting(self, wanted: Filter) -> list[int]:
         """All filters that share a publication with a filter."""
         words = questions.intersecting(self._box(wanted))
-        return self._checked(words, lambda held: relations.intersects(held, wanted))
+        return self._checked(words, lambda held: intersects(held, wanted))
 
     def met_by_advertisement(self, advertisement: Filter, marked: int = HELD) -> list[int]:
         """Of subscriptions in the index, those that an advertisement's publications may match."""
         words = questions.met_by_advertisement(self._box(advertisement))
-        return self._checked(words, lambda held: relations.meets(held, advertisement), marked)
+        return self._checked(words, lambda held: meets(held, advertisement), marked)
 
     def met_by_subscription(self, subscription: Filter, marked: int = HELD) -> list[int]:
         """Of advertisements in the index, those whose publications may match a subscription."""
         words = questions.met_by_subscription(self._box(subscription))
-        return self._checked(words, lambda held: relations.meets(subscription, held), marked)
+        return self._checked(words, lambda held: meets(subscription, held), marked)
 
     def allowing(self, publication: Mapping[str, object]) -> list[int]:
         """Of advertisements in the index, those that allow a publication."""
         words = self._questions.allowing(publication)
-        return self._checked(words, lambda held: relations.conforms(publication, held))
+        return self._checked(words, lambda held: conforms(publication, held))
 
     def _checked(
         self, words: Question | None, holds: Callable[[Filter], bool], marked: int = HELD
@@ -299,7 +298,7 @@ class MatchingIndex:
     def _is_above(self, upper: int, lower: int) -> bool:
         """Whether one filter covers another, and comes first if that covers it as well."""
         one, other = self._filters[upper], self._filters[lower]
-        return relations.covers(one, other) and (upper < lower or not relations.covers(other, one))
+        return covers(one, other) and (upper < lower or not covers(other, one))
 
     def _hang_elsewhere(self, slot: int) -> list[int]:
         """Find other filters for those that hang below one to hang from; returns new roots."""
