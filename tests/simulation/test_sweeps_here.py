@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import shutil
 import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -238,15 +237,3 @@ def test_an_impossible_sweep_or_plot_is_refused_before_anything_runs(
     line = ["sim", "sweep", str(file), "--out", str(tmp_path / "a"), "--plots", "gif"]
     assert main(line) == 2
     assert not (tmp_path / "a").exists()
-
-
-@pytest.mark.campaign
-def test_the_notebook_runs_and_draws(tmp_path: Path) -> None:
-    figure = tmp_path / "friends.png"
-    script = ROOT / "examples" / "notebook" / "sweep.py"
-    done = subprocess.run(
-        [sys.executable, str(script), "2", str(figure)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "paper (paper.friend_links=2)" in done.stdout
-    assert figure.read_bytes().startswith(b"\x89PNG")

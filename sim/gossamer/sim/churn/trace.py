@@ -88,7 +88,7 @@ def _times(values: ArrayLike) -> Floats:
 _BY_VALUE = attrs.cmp_using(eq=np.array_equal)
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class ChurnTrace:
     """Sessions of named nodes within `duration_s` seconds.
 
@@ -154,6 +154,10 @@ class ChurnTrace:
     def session_count(self) -> int:
         """Number of sessions."""
         return len(self.node)
+
+    def __repr__(self) -> str:
+        counts = f"{len(self.names)} nodes, {self.session_count} sessions"
+        return f"ChurnTrace({counts}, duration_s={self.duration_s})"
 
     def _with_sessions(
         self, node: Nodes, start_s: Floats, end_s: Floats, duration_s: float

@@ -29,6 +29,12 @@ def sessions_of(trace: ChurnTrace) -> list[tuple[int, float, float]]:
     return list(zip(*columns, strict=True))
 
 
+def test_a_trace_prints_as_one_line() -> None:
+    assert repr(trace_of((1, 0, 4), (0, 5, 9))) == (
+        "ChurnTrace(3 nodes, 2 sessions, duration_s=10.0)"
+    )
+
+
 def test_columns_are_sorted_by_start_then_node_typed_and_read_only() -> None:
     trace = trace_of((2, 5, 6), (1, 0, 4), (0, 5, 9))
     assert sessions_of(trace) == [(1, 0.0, 4.0), (0, 5.0, 9.0), (2, 5.0, 6.0)]
