@@ -17,11 +17,13 @@ from matplotlib.path import Path as PathOfCurves
 from gossamer.protocol.peer.settings.profile import LINK_KINDS
 from gossamer.protocol.peer.space.ring import RING
 from gossamer.sim.results.plot_style import (
+    GREEN,
     GREY,
     INK,
     ORANGE,
     PURPLE,
     SKY,
+    VERMILION,
     in_a_column,
     legend_below,
     new_figure,
@@ -39,9 +41,9 @@ _LINK_STYLES = {
     "ring": (INK, 0.65, 1.3),
     "small-world": (SKY, 0.45, 1.1),
     "friend": (ORANGE, 0.6, 1.2),
-    "finger": (SKY, 0.45, 1.1),
+    "finger": (GREEN, 0.45, 1.1),
     "host": (PURPLE, 0.6, 1.2),
-    "guest": (PURPLE, 0.6, 1.2),
+    "guest": (VERMILION, 0.6, 1.2),
 }
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "h")
 _COLOUR_MAP = "viridis"

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from gossamer.protocol.peer.settings.profile import LINK_KINDS
 from gossamer.sim.results.comparison import compare_folders
 from gossamer.sim.results.plot_style import plot_style, save_all, system_styles
 from gossamer.sim.results.report import report_html
@@ -175,6 +176,19 @@ def test_large_overlay_is_drawn_in_groups_of_neighbouring_interest() -> None:
     assert "subscribed range" in colours.get_ylabel()
     drawn = sum(len(np.asarray(points.get_offsets())) for points in by_interest.collections)
     assert drawn == MAX_NODES
+
+
+@pytest.mark.usefixtures("style")
+def test_every_kind_of_link_has_a_colour_of_its_own() -> None:
+    system = made_up_system("kindred", 3, nodes=12, cycles=1, period_s=1.0)
+    assert system.overlay is not None
+    links = dict(system.overlay.links)
+    links["kind"] = (np.arange(len(links["kind"])) % len(LINK_KINDS)).astype(np.int8)
+    mixed = replace(system, overlay=replace(system.overlay, links=links))
+    figure = plot_overlay({"kindred": mixed})
+    assert figure is not None
+    lines = [line for line in figure.legends[0].get_lines() if "link" in str(line.get_label())]
+    assert len({line.get_color() for line in lines}) == len(lines) == len(LINK_KINDS)
 
 
 @pytest.mark.usefixtures("style")
