@@ -14,10 +14,10 @@ from typing import Any
 from unittest import mock
 
 import attrs
-import click
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import typer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -197,13 +197,17 @@ def test_results_tell_of_what_they_were_made_from(session: Any, tmp_path: Path) 
 
 def test_credentials_are_not_kept() -> None:
     assert running_command() is None
-    command = click.Command("crunch")
+    commands, found = typer.Typer(), list[object]()
+
+    @commands.command()
+    def crunch(conf: list[str], seed: int = 1, master: str | None = None) -> None:
+        assert (len(conf), seed, master) == (2, 3, None)
+        found.append(running_command())
+
     conf = ["spark.hadoop.fs.s3a.secret.key=abc", "spark.sql.shuffle.partitions=3"]
-    context = click.Context(command, info_name="crunch")
-    context.params = {"conf": conf, "seed": 3, "master": None}
+    assert CliRunner().invoke(commands, [*conf, "--seed", "3"]).exit_code == 0
     shown = ["spark.hadoop.fs.s3a.secret.key=(hidden)", "spark.sql.shuffle.partitions=3"]
-    with context.scope():
-        assert running_command() == {"name": "crunch", "options": {"conf": shown, "seed": 3}}
+    assert found == [{"name": "crunch", "options": {"conf": shown, "seed": 3}}]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import json
 import platform
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
@@ -53,13 +54,19 @@ def all_versions(session: Any) -> dict[str, str]:
 
 def running_command() -> dict[str, Any] | None:
     """The command of `gossamer` that runs, with its options; None in a script."""
-    import click
-
-    context = click.get_current_context(silent=True)
+    context = _current_context()
     if context is None:
         return None
     options = {name: _bare(value) for name, value in context.params.items() if value is not None}
     return {"name": context.command_path, "options": options}
+
+
+def _current_context() -> Any:
+    """Of the command that runs, None in a script; Typer has Click within it, or beside it."""
+    import typer
+
+    package = typer.Context.__mro__[1].__module__.rpartition(".")[0]
+    return import_module(f"{package}.globals").get_current_context(silent=True)
 
 
 def _bare(value: Any) -> Any:
