@@ -33,6 +33,7 @@ MORE = (
     "docs/node.md",
     "docs/monitoring.md",
     "docs/client.md",
+    "docs/tasks.md",
     "docs/upgrading.md",
     "examples/node/README.md",
 )
