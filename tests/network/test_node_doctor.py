@@ -76,6 +76,8 @@ def test_a_folder_that_is_named_has_to_hold_a_node(shell: Shell) -> None:
     (shell.folder / "empty").mkdir()
     refused = shell.refused("node", "doctor", "--folder", "empty")
     assert "empty holds no membership" in refused
+    # Other commands take the folder without an option.
+    assert "folder goes after --folder" in shell.refused("node", "doctor", "empty/in")
 
 
 def context(purpose: ssl.Purpose, trusted: trustme.CA, issued: trustme.LeafCert) -> ssl.SSLContext:

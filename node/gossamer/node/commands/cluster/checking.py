@@ -292,5 +292,7 @@ def _parse(text: str) -> tuple[str, int]:
     try:
         return parse_address(text, DEFAULT_PORT)
     except ValueError:
-        expected = "an address such as 192.168.1.7:7710"
+        expected = (
+            "an address such as 192.168.1.7:7710 (this peer's own folder goes after --folder)"
+        )
         raise ConfigurationError("", "the peer to look at", text, expected) from None
