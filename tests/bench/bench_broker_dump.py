@@ -202,7 +202,7 @@ async def measure(size: int, dumps: int, apart: Apart, folder: Path) -> list[Row
         async def bring() -> None:
             for hop, message in told:
                 begun = perf_counter()
-                await engine.bring(hop, message)
+                await engine.submit_with_patience(hop, message)
                 waits.note(perf_counter() - begun)
 
         steps.before_task_step(trio.lowlevel.current_task())

@@ -39,7 +39,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from bench.common import Row, read_options, timed_row, write_rows
 from gossamer.sim.bench.benchmarks import machine
 from gossamer.sim.results.results import write_table
-from gossamer.sim.row_tables.kinds import Wish, make_workload
+from gossamer.sim.row_tables.kinds import WorkloadRequest, make_workload
 from gossamer.sim.row_tables.table import write_plainly
 from gossamer.sim.studies.peers.measuring.records import (
     CYCLE_COLUMNS,
@@ -58,12 +58,12 @@ BATCH = 1_000_000
 EVENTS_A_DELIVERY = 1 / 1_000
 PLAIN = (
     "import sys; from pathlib import Path; "
-    "from gossamer.sim.row_tables.kinds import Wish, make_workload; "
+    "from gossamer.sim.row_tables.kinds import WorkloadRequest, make_workload; "
     "from gossamer.sim.row_tables.table import write_plainly; "
     "kind, size, folder = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]); folder.mkdir(); "
-    "wish = Wish(subscriptions=size, events=size); "
+    "asked = WorkloadRequest(subscriptions=size, events=size); "
     "[write_plainly(table, folder / f'{table.name}.parquet')"
-    " for table in make_workload(kind, wish).tables()]"
+    " for table in make_workload(kind, asked).tables()]"
 )
 COMMAND = "import sys; from gossamer.command.main import main; sys.exit(main(sys.argv[1:]))"
 
@@ -145,8 +145,8 @@ def run_python(*arguments: str) -> None:
 
 def measure_rows(session: Any, kind: str, size: int) -> list[Row]:
     """The stages of making a workload of ``size`` subscriptions and events each."""
-    wish = Wish(subscriptions=size, events=size)
-    tables = make_workload(kind, wish).tables()
+    asked = WorkloadRequest(subscriptions=size, events=size)
+    tables = make_workload(kind, asked).tables()
 
     with tempfile.TemporaryDirectory() as scratch:
         written, out = Path(scratch) / "written", Path(scratch) / "out"
@@ -170,7 +170,7 @@ def measure_rows(session: Any, kind: str, size: int) -> list[Row]:
             "rows made by NumPy": make,
             "NumPy and PyArrow, one process": plain,
             "rows written by Spark": write,
-            "the command, checks included": partial(write_workload, session, kind, wish, out),
+            "the command, checks included": partial(write_workload, session, kind, asked, out),
         }
         return [measured(f"{kind}: {name}", 2 * size, "row", work) for name, work in stages.items()]
 

@@ -21,7 +21,7 @@ import gossamer.spark.crunch.counting.matches as matches
 import gossamer.spark.crunch.counting.tallies as tallies
 from gossamer.protocol.peer.space.ring import RING
 from gossamer.sim.results.storage.place import PlaceError
-from gossamer.sim.row_tables.kinds import Wish, make_workload
+from gossamer.sim.row_tables.kinds import WorkloadRequest, make_workload
 from gossamer.sim.study.plot import PlotOptions, plots_as
 from gossamer.sim.study.statistics import PER_CENTS, gini, percentile, percentile_place
 from gossamer.spark.crunch.counting.matches import Cutter, matched_by_all, matched_in_part
@@ -37,13 +37,13 @@ ALL = 10**9
 RANDOM = np.random.default_rng(5)
 
 
-def write_by_hand(folder: Path, kind: str, wish: Wish) -> None:
+def write_by_hand(folder: Path, kind: str, asked: WorkloadRequest) -> None:
     """A workload's folder without Spark, one file a table."""
-    tables = make_workload(kind, wish).tables()
+    tables = make_workload(kind, asked).tables()
     told: dict[str, Any] = {
         "kind": kind,
-        "seed": wish.seed,
-        "settings": dict(wish.settings),
+        "seed": asked.seed,
+        "settings": dict(asked.settings),
         "tables": {},
     }
     for one in tables:
@@ -55,9 +55,9 @@ def write_by_hand(folder: Path, kind: str, wish: Wish) -> None:
     (folder / "workload.json").write_text(json.dumps(told))
 
 
-def matches_by_hand(wish: Wish, attributes: int) -> list[int]:
+def matches_by_hand(asked: WorkloadRequest, attributes: int) -> list[int]:
     """How many subscriptions each event matches, one after another."""
-    subscriptions, events = (one.table() for one in make_workload("vinifera", wish).tables())
+    subscriptions, events = (one.table() for one in make_workload("vinifera", asked).tables())
     ranges = subscriptions.to_pylist()
     return [
         sum(
@@ -80,13 +80,13 @@ def test_figures_of_ranges_are_those_of_single_rows(
     session: Any, tmp_path: Path, attributes: int, exact_up_to: int
 ) -> None:
     settings = {"attributes": attributes, "width": 0.3, "kind": "skewed", "subscribers": 0.8}
-    wish = Wish(seed=5, subscriptions=300, events=80, settings=settings)
-    write_by_hand(tmp_path / "w", "vinifera", wish)
+    asked = WorkloadRequest(seed=5, subscriptions=300, events=80, settings=settings)
+    write_by_hand(tmp_path / "w", "vinifera", asked)
     options = {"plots": attributes == 2, "exact_up_to": exact_up_to}
     with plots_as(PlotOptions(formats=("svg",))):
         found = crunch(session, tmp_path / "w", tmp_path / "out", **options)
     values = {one.measure: one for one in found.values}
-    matched = np.array(matches_by_hand(wish, attributes))
+    matched = np.array(matches_by_hand(asked, attributes))
     name = "subscriptions_that_an_event_matches"
     assert values[f"{name}_mean"].value == pytest.approx(matched.mean())
     assert values[f"{name}_p90"].value == percentile(matched, 90)
@@ -94,7 +94,7 @@ def test_figures_of_ranges_are_those_of_single_rows(
     method = "exact" if attributes == 1 and exact_up_to else "sample"
     assert values[f"{name}_max"].method == method
     assert any("sample of 1,000 events" in note for note in found.notes) == (method == "sample")
-    rows = make_workload("vinifera", wish).tables()[0].table().to_pylist()
+    rows = make_workload("vinifera", asked).tables()[0].table().to_pylist()
     wanted = [one for one in rows if one["constrained"] >= 0]
     assert 0 < len(wanted) < len(rows)
     last = attributes - 1
@@ -239,8 +239,8 @@ def test_a_ranking_goes_from_the_most_popular_on_and_of_nothing_is_empty() -> No
 def test_a_workload_that_is_damaged_inside_leaves_nothing(
     session: Any, tmp_path: Path, kind: str, table: str, settings: dict[str, Any]
 ) -> None:
-    wish = Wish(subscriptions=200, events=10, settings=settings)
-    write_by_hand(tmp_path / "w", kind, wish)
+    asked = WorkloadRequest(subscriptions=200, events=10, settings=settings)
+    write_by_hand(tmp_path / "w", kind, asked)
     damage(tmp_path / "w" / table / "part-0.parquet")
     with pytest.raises(JobError, match=r"part-0\.parquet is damaged, expected a whole Parquet"):
         crunch(session, tmp_path, tmp_path / "out", plots=True)
@@ -283,7 +283,7 @@ SPOILT: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("sentence", SPOILT)
 def test_an_unreadable_workload_is_refused(tmp_path: Path, sentence: str) -> None:
-    write_by_hand(tmp_path / "w", "vinifera", Wish(subscriptions=20, events=10))
+    write_by_hand(tmp_path / "w", "vinifera", WorkloadRequest(subscriptions=20, events=10))
     assert [run.name for run in find_runs([tmp_path])] == [f"{tmp_path}/w"]
     SPOILT[sentence](tmp_path / "w")
     with pytest.raises(PlaceError, match=re.escape(sentence)) as refused:

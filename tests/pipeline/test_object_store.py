@@ -15,7 +15,7 @@ import gossamer.sim.results.storage.options as options
 import gossamer.spark.session as session_module
 from gossamer.sim.results.storage.place import LocalPlace, PlaceError, place_of
 from gossamer.sim.results.storage.remote import RemotePlace
-from gossamer.sim.row_tables.kinds import Wish
+from gossamer.sim.row_tables.kinds import WorkloadRequest
 from gossamer.spark.crunch.crunching import Crunched
 from gossamer.spark.crunch.folders import find_runs
 from gossamer.spark.errors import JobError
@@ -29,7 +29,7 @@ from support.small_sweeps import sweep_file
 from support.spark_processes import run_spark_here
 from support.spark_results import crunch
 
-WISH = Wish(subscriptions=300, events=200, seed=3)
+ASKED = WorkloadRequest(subscriptions=300, events=200, seed=3)
 
 
 @pytest.fixture
@@ -49,15 +49,15 @@ def stored(place: RemotePlace) -> dict[str, bytes]:
 def test_a_workload_in_a_store_is_that_of_this_machine(
     session: Any, tmp_path: Path, folder: RemotePlace, kind: str
 ) -> None:
-    written = write_workload(session, kind, WISH, folder, partitions=3)
+    written = write_workload(session, kind, ASKED, folder, partitions=3)
     assert all(check.holds for check in written.checks)
-    write_workload(session, kind, WISH, tmp_path / "w", partitions=3)
+    write_workload(session, kind, ASKED, tmp_path / "w", partitions=3)
     found, here = stored(folder), contents(tmp_path / "w")
     marker = json.loads(found.pop(MARKER))
     assert found == here
     assert marker == {"files": {name: len(found[name]) for name in sorted(found)}}
     with pytest.raises(PlaceError, match="already holds results"):
-        write_workload(session, kind, WISH, folder)
+        write_workload(session, kind, ASKED, folder)
 
 
 FAILURES = {("error", "PUT"), ("cut", "PUT"), ("slow", "PUT"), ("error", "GET"), ("cut", "GET")}
@@ -75,7 +75,7 @@ def test_a_store_that_fails_now_and_then_is_asked_again(
 ) -> None:
     for how, method in failures:
         store.fail(method=method, contains="part-", how=how, times=times, seconds=0.2)
-    written = write_workload(session, "vinifera", WISH, folder, partitions=2)
+    written = write_workload(session, "vinifera", ASKED, folder, partitions=2)
     assert store.heal() == times * len(failures)
     assert written.rows == {"subscriptions": 300, "events": 200}
     assert all(check.holds for check in written.checks)
@@ -89,7 +89,7 @@ def test_a_store_that_goes_on_failing_is_named_and_nothing_is_left(
 ) -> None:
     store.fail(method="PUT", contains=contains, how=how, times=10_000)
     with pytest.raises((JobError, PlaceError), match=str(folder)) as failed:
-        write_workload(session, "vinifera", WISH, folder, partitions=2)
+        write_workload(session, "vinifera", ASKED, folder, partitions=2)
     assert "\n" not in str(failed.value)
     assert stored(folder) == {}
 
@@ -99,10 +99,10 @@ def test_what_a_killed_process_left_is_replaced_and_other_files_are_not(
 ) -> None:
     (folder / "mine").write_bytes(b"1")
     with pytest.raises(PlaceError, match=r"already holds files \(mine\)"):
-        write_workload(session, "vinifera", WISH, folder)
+        write_workload(session, "vinifera", ASKED, folder)
     assert stored(folder) == {"mine": b"1"}
     (folder / "_WRITING").write_bytes(b"all or nothing\n")  # as the killed process had begun
-    write_workload(session, "vinifera", WISH, folder, partitions=1)
+    write_workload(session, "vinifera", ASKED, folder, partitions=1)
     files = {f"{table}/part-00000.parquet" for table in ("subscriptions", "events")}
     assert set(stored(folder)) == {MARKER, "lineage.json", "workload.json", *files}
 

@@ -16,7 +16,7 @@ import pytest
 
 import gossamer.spark.masters as workers
 import gossamer.spark.sweep.running as running
-from gossamer.sim.row_tables.kinds import Wish
+from gossamer.sim.row_tables.kinds import WorkloadRequest
 from gossamer.spark.errors import ClusterLost, JobError
 from gossamer.spark.handover import SharedFolder
 from gossamer.spark.jobs import disk_errors, explained
@@ -53,9 +53,9 @@ def fill(disk: Path, left: int) -> None:
 
 
 def test_a_workload_that_fills_the_disk_leaves_nothing(session: Any, disk: Path) -> None:
-    wish = Wish(subscriptions=50_000, events=50_000)
+    asked = WorkloadRequest(subscriptions=50_000, events=50_000)
     with pytest.raises(JobError, match="writing events: no space is left on the device"):
-        write_workload(session, "vinifera", wish, disk / "out", partitions=2)
+        write_workload(session, "vinifera", asked, disk / "out", partitions=2)
     assert list(disk.iterdir()) == []
 
 

@@ -28,7 +28,7 @@ import gossamer.spark.workload.writing as writing
 from gossamer.sim.churn import read_trace
 from gossamer.sim.results.results import ResultsError
 from gossamer.sim.results.storage.place import LocalPlace, PlaceError
-from gossamer.sim.row_tables.kinds import KINDS, Wish, make_workload
+from gossamer.sim.row_tables.kinds import KINDS, WorkloadRequest, make_workload
 from gossamer.sim.row_tables.vinifera import ChurnRows
 from gossamer.spark.commands.cli import app
 from gossamer.spark.crunch.folders import find_runs
@@ -40,10 +40,10 @@ from support.draws import larger
 from support.spark_results import crunch
 
 WISHES = {
-    "churn": Wish(subscriptions=2_000, seed=3, settings={"crowd_nodes": 50}),
-    "keywords": Wish(subscriptions=100, events=500, seed=3, settings={"brokers": 60}),
+    "churn": WorkloadRequest(subscriptions=2_000, seed=3, settings={"crowd_nodes": 50}),
+    "keywords": WorkloadRequest(subscriptions=100, events=500, seed=3, settings={"brokers": 60}),
 }
-COMMON = Wish(subscriptions=3_000, events=2_000, seed=3)
+COMMON = WorkloadRequest(subscriptions=3_000, events=2_000, seed=3)
 # One of each shape: subscriptions and events, nested ones, sessions, and words.
 EVERY_TIME = ("vinifera", "covering", "churn", "keywords")
 LARGE = attrs.evolve(COMMON, subscriptions=larger(20_000, 200_000))
@@ -61,9 +61,9 @@ def read(folder: Path) -> pa.Table:
 def test_files_hold_the_rows_of_one_process_and_pass_their_checks(
     session: Any, tmp_path: Path, kind: str
 ) -> None:
-    wish = WISHES.get(kind, COMMON)
-    written = write_workload(session, kind, wish, tmp_path / "out", partitions=1)
-    for table in make_workload(kind, wish).tables():
+    asked = WISHES.get(kind, COMMON)
+    written = write_workload(session, kind, asked, tmp_path / "out", partitions=1)
+    for table in make_workload(kind, asked).tables():
         found = read(tmp_path / "out" / table.name)
         assert found.equals(table.table().cast(found.schema)), table.name
         assert written.rows[table.name] == len(found)
@@ -82,20 +82,21 @@ def test_files_hold_the_rows_of_one_process_and_pass_their_checks(
 def test_ranges_of_any_shape_pass_the_check_of_their_widths(
     session: Any, tmp_path: Path, settings: dict[str, object]
 ) -> None:
-    wish = attrs.evolve(COMMON, settings=settings)
-    written = write_workload(session, "vinifera", wish, tmp_path / "out", partitions=1)
+    asked = attrs.evolve(COMMON, settings=settings)
+    written = write_workload(session, "vinifera", asked, tmp_path / "out", partitions=1)
     assert [check for check in written.checks if not check.holds] == []
     assert [one.found for one in written.checks if one.name.startswith("ranges too")] == [0]
 
 
 @pytest.mark.parametrize(
-    ("wish", "files"), [(LARGE, 1), (LARGE, 7), (LARGE, 32), (Wish(subscriptions=3, events=0), 5)]
+    ("asked", "files"),
+    [(LARGE, 1), (LARGE, 7), (LARGE, 32), (WorkloadRequest(subscriptions=3, events=0), 5)],
 )
 def test_a_table_has_exactly_the_files_asked_for(
-    session: Any, tmp_path: Path, wish: Wish, files: int
+    session: Any, tmp_path: Path, asked: WorkloadRequest, files: int
 ) -> None:
     """Before, 200,000 rows had four files however many were asked for."""
-    for table in make_workload("vinifera", wish).tables():
+    for table in make_workload("vinifera", asked).tables():
         folder = tmp_path / table.name
         rows = write_row_table(session, table, folder, files, tmp_path)
         names = sorted(file.name for file in folder.iterdir())
@@ -110,7 +111,9 @@ def test_a_table_has_exactly_the_files_asked_for(
 def test_rows_do_not_hang_on_files_chunks_or_groups(
     units: int, files: int, chunk: int, groups: int
 ) -> None:
-    table = make_workload("siena", Wish(subscriptions=units, events=0, seed=3)).tables()[0]
+    table = make_workload("siena", WorkloadRequest(subscriptions=units, events=0, seed=3)).tables()[
+        0
+    ]
     smaller = mock.patch.multiple(parts, CHUNK=chunk, GROUP_UNITS=chunk * groups)
     with tempfile.TemporaryDirectory() as scratch, smaller:
         names = [Path(scratch) / parts.file_name(part) for part in range(files)]
@@ -121,9 +124,9 @@ def test_rows_do_not_hang_on_files_chunks_or_groups(
 
 
 def test_churn_is_a_trace_that_the_simulator_reads(session: Any, tmp_path: Path) -> None:
-    wish = WISHES["churn"]
-    write_workload(session, "churn", wish, tmp_path / "out")
-    workload = make_workload("churn", wish)
+    asked = WISHES["churn"]
+    write_workload(session, "churn", asked, tmp_path / "out")
+    workload = make_workload("churn", asked)
     assert isinstance(workload, ChurnRows)
     made, read_back = workload.spec.trace(), read_trace(tmp_path / "out" / "trace.parquet")
     assert (read_back.duration_s, len(read_back.node)) == (made.duration_s, len(made.node))
@@ -177,8 +180,8 @@ def test_what_fails_half_way_leaves_nothing(
 
 
 def test_results_tell_of_what_they_were_made_from(session: Any, tmp_path: Path) -> None:
-    wish = Wish(seed=7, subscriptions=60, events=40)
-    write_workload(session, "covering", wish, tmp_path / "w", 1)
+    asked = WorkloadRequest(seed=7, subscriptions=60, events=40)
+    write_workload(session, "covering", asked, tmp_path / "w", 1)
     crunch(session, tmp_path / "w", tmp_path / "c", exact_up_to=100)
     made = read_lineage(LocalPlace(tmp_path / "w"))
     told = read_lineage(LocalPlace(tmp_path / "c"))

@@ -29,7 +29,7 @@ from gossamer.node.config.node import (
 )
 from gossamer.node.errors import NodeError
 from gossamer.node.monitoring.logs import configure_logs
-from gossamer.node.peer.application import Inside, Peer
+from gossamer.node.peer.application import Peer, PeerInternals
 from gossamer.node.peer.frames.core import SELF, Record
 from gossamer.node.peer.frames.events import Event
 from gossamer.node.peer.peer import open_peer
@@ -92,7 +92,7 @@ class Observer:
     """Watches the records that one peer takes."""
 
     def __init__(self, node: int, peer: Peer, reporter: Reporter) -> None:
-        self.inside: Inside = peer.observe(self.see)
+        self.inside: PeerInternals = peer.observe(self.see)
         self._node = node
         self._attributes = len(peer.schema)
         self._peer = peer

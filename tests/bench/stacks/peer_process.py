@@ -19,7 +19,7 @@ from gossamer.node.config.broker import AUTO, Node
 from gossamer.node.config.delivery import Delivery
 from gossamer.node.config.node import Discovery, Identity, Listen, NodeConfig, Page, Protocol
 from gossamer.node.errors import NotAcknowledged
-from gossamer.node.peer.application import Inside
+from gossamer.node.peer.application import PeerInternals
 from gossamer.node.peer.frames.core import SELF, Record
 from gossamer.node.peer.peer import Peer, Subscription, open_peer
 from gossamer.protocol.content.schema import Schema
@@ -36,7 +36,7 @@ class Traffic:
     received: int = 0  # copies of events that the peer took
     uninterested: int = 0  # of these, copies of events that nobody at the peer wants
     hops: Counter[int] = attrs.field(factory=Counter)  # of deliveries, by peers they came through
-    _inside: Inside | None = None
+    _inside: PeerInternals | None = None
 
     def watch(self, peer: Peer) -> None:
         """Count from now on; that takes time, so not while time is measured."""

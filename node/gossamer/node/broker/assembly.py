@@ -37,7 +37,7 @@ from gossamer.node.peer.membership.admission import (
 from gossamer.node.peer.membership.renewal import RenewalService
 from gossamer.node.peer.membership.revocation import RevocationService
 from gossamer.node.peer.membership.services import make_services, show_certificate
-from gossamer.node.peer.membership.status import DoubledIdentities, Standing
+from gossamer.node.peer.membership.status import DoubledIdentities, MembershipStatus
 from gossamer.node.security.certificates import PeerCertificate
 from gossamer.node.security.descriptors import DescriptorCache
 from gossamer.node.security.identity import key_text
@@ -120,7 +120,7 @@ class BrokerNode:
         self.doubles = DoubledIdentities()
         self.transport.on_refusal = self._on_refusal
         self.transport.on_refused_by = self._on_refused_by
-        self.standing = Standing(given.key, reaches_nobody=self._reaches_nobody)
+        self.standing = MembershipStatus(given.key, reaches_nobody=self._reaches_nobody)
         self.standing.ask("identity", self.doubles.complaint)
         self.standing.ask("disk", given.writer.complaint)
         self.cluster_members = self._make_members()
@@ -228,7 +228,7 @@ class BrokerNode:
         self._routes.note(told, effects, published)
 
     async def _work_out(self, effect: Compute) -> None:
-        self.engine.tell(None, await worked_out(effect, self._given.apart))
+        self.engine.submit(None, await worked_out(effect, self._given.apart))
 
     # What the transport asks and tells
 
@@ -359,10 +359,10 @@ class BrokerNode:
             goes_first=given.family.publishes if given.publications_first else no_message,
             matched=lambda effects: self.composites.matched(effects, given.now()),
         )
-        self.engine.tell(None, given.family.restarted())
+        self.engine.submit(None, given.family.restarted())
         deliveries = await writer.run(lambda store: store.broker.waiting())
         for name in self.members.restore(given.family.clients(recalled.broker), deliveries):
-            self.engine.tell(client(name), Detach())
+            self.engine.submit(client(name), Detach())
         await self.composites.restore()
         self._nursery.start_soon(self.engine.run)
         self._nursery.start_soon(self.members.run)

@@ -228,7 +228,7 @@ class Composites:
         messages: list[Subscribe | Unsubscribe] = [Unsubscribe(label) for label in surplus]
         messages += [Subscribe(label, one) for label, one in absent.items()]
         for message in messages:
-            self._engine().tell(client(member.name), message, _noted(member, message))
+            self._engine().submit(client(member.name), message, _noted(member, message))
 
     # Deliveries
 

@@ -218,7 +218,7 @@ class Members:
         keeps = member.subscriptions or member.advertisements or member.home
         if idle and (member.nameless or not keeps):
             self._members.pop(member.name, None)
-            self._engine().tell(client(member.name), Detach())
+            self._engine().submit(client(member.name), Detach())
 
     async def subscribe(self, member: Member, label: str, wanted: Filter) -> None:
         """Put a subscription in force, in place of an earlier one of that label.
@@ -305,7 +305,7 @@ class Members:
     def matched(self, effect: ForComposites) -> None:
         """A publication that a client does not get itself has gone through its matcher."""
         if self._keeps:
-            self._engine().tell(client(effect.client), ClientAcknowledge((effect.id,)))
+            self._engine().submit(client(effect.client), ClientAcknowledge((effect.id,)))
 
     async def read(self, member: Member, after: int, most: int) -> list[QueuedDelivery]:
         """The next deliveries of a client after a position."""
@@ -325,7 +325,7 @@ class Members:
     def _tell_taken(self, member: Member, deliveries: Iterable[QueuedDelivery]) -> None:
         ids = tuple(id_ for one in deliveries if (id_ := id_of(one)) is not None)
         if ids:
-            self._engine().tell(client(member.name), ClientAcknowledge(ids))
+            self._engine().submit(client(member.name), ClientAcknowledge(ids))
 
     # Clients of other brokers, which are dead
 

@@ -14,7 +14,7 @@ from gossamer.node.errors import NodeError
 from gossamer.node.local.history import History
 from gossamer.node.local.peer_like import EventLike, PeerLike
 from gossamer.node.local.replies import Replies
-from gossamer.node.peer.membership.status import Standing
+from gossamer.node.peer.membership.status import MembershipStatus
 from gossamer.node.transport.base.limits import Limits
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.kernel.errors import InvariantError, ProtocolError
@@ -85,7 +85,7 @@ class NodeServices:
     stop: Callable[[], None]
     reload: Callable[[], Mapping[str, Any]] = lambda: {"changed": [], "restart": []}
     counts: LocalCounts = field(factory=LocalCounts)
-    standing: Standing = field(factory=Standing)
+    standing: MembershipStatus = field(factory=MembershipStatus)
 
 
 class JoinedLike(Protocol):

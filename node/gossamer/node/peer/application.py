@@ -17,7 +17,7 @@ from gossamer.node.page.snapshot import Snapshot
 from gossamer.node.peer.frames.core import Box, Core, Delivery, Record
 from gossamer.node.peer.frames.event_authentication import EventAuthentication
 from gossamer.node.peer.frames.events import Event, EventFormat, EventMemory
-from gossamer.node.peer.membership.status import Standing
+from gossamer.node.peer.membership.status import MembershipStatus
 from gossamer.node.peer.publishing.event_publisher import EventPublisher, Outcome
 from gossamer.node.peer.publishing.publications import Publications
 from gossamer.node.peer.runtime import Runtime
@@ -36,7 +36,7 @@ from gossamer.protocol.peer.state.state import State
 
 
 @attrs.frozen
-class Inside:
+class PeerInternals:
     """What measurements see of a peer; to be read only.
 
     Attributes:
@@ -70,7 +70,7 @@ class Views:
 
     snapshot: Callable[[], Snapshot]
     gauges: Callable[[], Gauges]
-    inside: Callable[[], Inside]
+    inside: Callable[[], PeerInternals]
     members: Callable[[], dict[str, Any]]
     cluster: Callable[[], dict[str, Any]]
     fresh_cluster: Callable[[], Awaitable[dict[str, Any]]]
@@ -108,10 +108,10 @@ class Peer:
         acknowledge_s: float,
         round_s: float,
         messages: Unicast,
-        standing: Standing | None = None,
+        standing: MembershipStatus | None = None,
     ) -> None:
         self.key = key
-        self.standing = Standing(key) if standing is None else standing
+        self.standing = MembershipStatus(key) if standing is None else standing
         self.addresses: tuple[Address, ...] = ()
         self.messages = messages
         self._round_s = round_s
@@ -183,7 +183,7 @@ class Peer:
         """Whether it misses nothing as far as it knows: not while it catches up on an absence."""
         return self._is_whole()
 
-    def whole_when(self, is_whole: Callable[[], bool]) -> None:
+    def decide_whole_by(self, is_whole: Callable[[], bool]) -> None:
         """Let `is_whole` say this."""
         self._is_whole = is_whole
 
@@ -328,7 +328,7 @@ class Peer:
         """Have ``hear`` called with what others announce to subscribers of expressions of here."""
         self._hear = hear
 
-    def note_held(self, event: int, brought_by: int) -> None:
+    def consider_last_value(self, event: int, brought_by: int) -> None:
         """Look at an event that this peer is to hold: it may be a last value."""
         sealed = self._events.find(event)
         if sealed is None or not may_be_last(sealed):
@@ -367,7 +367,7 @@ class Peer:
         assert self._views is not None
         return await self._views.fresh_cluster()
 
-    def observe(self, observer: Callable[[Record], None]) -> Inside:
+    def observe(self, observer: Callable[[Record], None]) -> PeerInternals:
         """Show ``observer`` every record that the peer takes, before it does, and every delivery.
 
         For measurements; one at a time, which must not change what it sees.

@@ -11,7 +11,7 @@ import trio
 from gossamer.node.errors import NodeError
 from gossamer.node.monitoring.members import Member, MemberTable
 from gossamer.node.monitoring.metrics import Counters
-from gossamer.node.peer.application import Inside, Peer, Views
+from gossamer.node.peer.application import Peer, PeerInternals, Views
 from gossamer.node.peer.batches.event_batches import EventBatches, Tiers
 from gossamer.node.peer.batches.exchange import Exchange, LinkedRules
 from gossamer.node.peer.batches.machine_code import EVENTS, STEPS, linked_step
@@ -36,7 +36,7 @@ from gossamer.node.peer.membership.admission import count_refusal
 from gossamer.node.peer.membership.cluster_reports import ClusterReports
 from gossamer.node.peer.membership.reachability import Reachability
 from gossamer.node.peer.membership.services import MemberServices, show_certificate
-from gossamer.node.peer.membership.status import DoubledIdentities, Standing
+from gossamer.node.peer.membership.status import DoubledIdentities, MembershipStatus
 from gossamer.node.peer.persistence import Keeper
 from gossamer.node.peer.runtime import Runtime
 from gossamer.node.peer.unicast.cluster_time import ClusterTime
@@ -119,7 +119,7 @@ class PeerParts:
         self.address_complaint = ""
         self.transport.on_refusal = self._on_refusal
         self.transport.on_refused_by = self.connection_events.on_refused_by
-        self.standing = Standing(dependencies.key, reaches_nobody=self._reaches_nobody)
+        self.standing = MembershipStatus(dependencies.key, reaches_nobody=self._reaches_nobody)
         self.standing.ask("identity", self.doubles.complaint)
         self.standing.ask("disk", dependencies.writer.complaint)
         self.standing.ask("overload", self.overloads.complaint)
@@ -349,7 +349,7 @@ class PeerParts:
             members=self.members,
             certificate_expires_s=None if certificate is None else certificate.not_after,
         )
-        inside = Inside(self.core.state, self.address_book.key_of)
+        inside = PeerInternals(self.core.state, self.address_book.key_of)
         reports = self.reports
         peer.show(
             Views(
@@ -363,7 +363,7 @@ class PeerParts:
         )
         peer.ready_when(self.bootstrap.wait_until_settled)
         peer.search_by(self.bootstrap.look_for)
-        peer.whole_when(lambda: self.core.is_whole)
+        peer.decide_whole_by(lambda: self.core.is_whole)
         return peer
 
     def was_paused(self, seconds: float) -> None:
@@ -387,7 +387,7 @@ class PeerParts:
 
     def _on_held(self, event: int, brought_by: int) -> None:
         self.events.hold(event)
-        self.peer.note_held(event, brought_by)
+        self.peer.consider_last_value(event, brought_by)
 
     def _flood(self) -> str:
         """Whose events have pushed out others of theirs before their time, in a sentence, or ""."""

@@ -21,7 +21,7 @@ from gossamer.node.peer.frames.core import SELF, Core
 from gossamer.node.peer.frames.frame_types import MAX_TROUBLE, MAX_TROUBLES
 from gossamer.node.peer.load.overload import Overloads
 from gossamer.node.peer.load.sender import PoolSender
-from gossamer.node.peer.membership.status import Standing
+from gossamer.node.peer.membership.status import MembershipStatus
 from gossamer.node.peer.subscriptions import Subscribers
 from gossamer.node.transport.connection import Connection
 from gossamer.node.transport.links import ConnectionPool
@@ -81,7 +81,7 @@ class PeerViews:
     cluster_name: str
     version: str
     round_s: float
-    standing: Standing = attrs.field(factory=Standing)
+    standing: MembershipStatus = attrs.field(factory=MembershipStatus)
     certificate_expires_s: float | None = None
     members: MemberTable | None = None
     _started_at: float = attrs.field(factory=trio.current_time)

@@ -26,7 +26,7 @@ from gossamer.protocol.kernel.rules import Rule, rule, standalone_rule
 from gossamer.protocol.peer.commands import join_record, largest_step, publish_record, subscribe
 from gossamer.protocol.peer.places.moved_neighbours import on_moved
 from gossamer.protocol.peer.places.moving import (
-    look_for_seat,
+    continue_move,
     on_find_seat,
     on_seat_found,
 )
@@ -152,7 +152,7 @@ def on_place_timer(s: State, p: int, now: int, _words: Any, _at: int, out: Outbo
     """Keep entries where it is no member of the ring, and look for a better place."""
     if is_off_ring(s, p):
         keep_entries(s, p, now)
-    look_for_seat(s, p, out)
+    continue_move(s, p, out)
 
 
 @rule

@@ -29,7 +29,7 @@ class RowWorkload(Protocol):
 
 
 @attrs.frozen(kw_only=True)
-class Wish:
+class WorkloadRequest:
     """What a user asks for.
 
     Attributes:
@@ -52,7 +52,7 @@ class Wish:
                 raise ScenarioError(None, f"--{name}", value, f"from {least} to 2^53")
 
 
-def make_workload(kind: str, wish: Wish) -> RowWorkload:
+def make_workload(kind: str, request: WorkloadRequest) -> RowWorkload:
     """The workload of a kind.
 
     Raises:
@@ -61,10 +61,10 @@ def make_workload(kind: str, wish: Wish) -> RowWorkload:
     """
     if kind not in KINDS:
         raise ScenarioError(None, "the kind of workload", kind, f"one of {', '.join(KINDS)}")
-    if wish.source is not None and kind not in FROM_FILES:
+    if request.source is not None and kind not in FROM_FILES:
         expected = f"no file, which only {', '.join(FROM_FILES)} are made from"
-        raise ScenarioError(None, "--from", str(wish.source), expected)
-    return KINDS[kind](wish)
+        raise ScenarioError(None, "--from", str(request.source), expected)
+    return KINDS[kind](request)
 
 
 def typed(
@@ -108,24 +108,24 @@ def _alike(given: object, default: object) -> bool:
     return numbers and len(given) == len(default)
 
 
-def _vinifera(wish: Wish) -> RowWorkload:
+def _vinifera(request: WorkloadRequest) -> RowWorkload:
     from gossamer.sim.row_tables.vinifera import ViniferaRows
 
-    check_keys(SECTION, wish.settings, [field.name for field in attrs.fields(Subscriptions)])
+    check_keys(SECTION, request.settings, [field.name for field in attrs.fields(Subscriptions)])
     return ViniferaRows(
-        seed=wish.seed,
-        subscriptions=wish.subscriptions,
-        events=wish.events,
-        spec=Subscriptions(**wish.settings),  # type: ignore[arg-type]
+        seed=request.seed,
+        subscriptions=request.subscriptions,
+        events=request.events,
+        spec=Subscriptions(**request.settings),  # type: ignore[arg-type]
     )
 
 
-def _siena(wish: Wish) -> RowWorkload:
+def _siena(request: WorkloadRequest) -> RowWorkload:
     from gossamer.sim.row_tables.subscriptions import SienaRows
     from gossamer.sim.studies.tree_brokers.workloads.siena import Siena
 
-    spec = Siena(**(typed(Siena, wish.settings) | {"seed": wish.seed}))
-    return SienaRows(subscriptions=wish.subscriptions, events=wish.events, spec=spec)
+    spec = Siena(**(typed(Siena, request.settings) | {"seed": request.seed}))
+    return SienaRows(subscriptions=request.subscriptions, events=request.events, spec=spec)
 
 
 @attrs.frozen(kw_only=True)
@@ -136,68 +136,70 @@ class _Covering:
     reach: float = 6.0
 
 
-def _covering(wish: Wish) -> RowWorkload:
+def _covering(request: WorkloadRequest) -> RowWorkload:
     from gossamer.sim.row_tables.subscriptions import CoveringRows
     from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
 
-    chosen = _Covering(**typed(_Covering, wish.settings))
-    roots = max(1, wish.subscriptions // (chosen.degree + 1)) if chosen.degree >= 0 else 1
-    spec = CoveringWorkload(roots=roots, degree=chosen.degree, seed=wish.seed)
-    return CoveringRows(spec=spec, events=wish.events, reach=float(chosen.reach))
+    chosen = _Covering(**typed(_Covering, request.settings))
+    roots = max(1, request.subscriptions // (chosen.degree + 1)) if chosen.degree >= 0 else 1
+    spec = CoveringWorkload(roots=roots, degree=chosen.degree, seed=request.seed)
+    return CoveringRows(spec=spec, events=request.events, reach=float(chosen.reach))
 
 
-def _keywords(wish: Wish) -> RowWorkload:
+def _keywords(request: WorkloadRequest) -> RowWorkload:
     from gossamer.sim.row_tables.keywords import MOST_BROKERS, KeywordTables, make_keyword_rows
     from gossamer.sim.studies.dissemination.inputs.topologies import barabasi_albert
     from gossamer.sim.studies.dissemination.inputs.topology_files import read_topology
     from gossamer.sim.studies.dissemination.inputs.workload import Locality
 
     own = ("brokers",)
-    chosen = typed(Locality, wish.settings, own)
-    brokers = wish.settings.get("brokers", 500)
+    chosen = typed(Locality, request.settings, own)
+    brokers = request.settings.get("brokers", 500)
     if type(brokers) is not int or not 3 <= brokers <= MOST_BROKERS:
         expected = f"a whole number from 3 to {MOST_BROKERS}"
         raise ScenarioError(None, SECTION + "brokers", brokers, expected)
-    if wish.source is not None:
-        topology = read_topology(wish.source)
+    if request.source is not None:
+        topology = read_topology(request.source)
     else:
-        topology = barabasi_albert(brokers, seed=wish.seed)
-    locality = Locality(**({"keywords": wish.subscriptions, "documents": wish.events} | chosen))
-    return KeywordTables(spec=make_keyword_rows(topology.graph, locality, wish.seed))
+        topology = barabasi_albert(brokers, seed=request.seed)
+    locality = Locality(
+        **({"keywords": request.subscriptions, "documents": request.events} | chosen)
+    )
+    return KeywordTables(spec=make_keyword_rows(topology.graph, locality, request.seed))
 
 
-def _commuters(wish: Wish) -> RowWorkload:
+def _commuters(request: WorkloadRequest) -> RowWorkload:
     from gossamer.sim.row_tables.commuters import CommuterRows
     from gossamer.sim.studies.tree_brokers.workloads.commuters import Commuters
     from gossamer.sim.studies.tree_brokers.workloads.scene import MINUTE
     from gossamer.sim.studies.tree_brokers.workloads.siena import Siena
 
-    span = wish.settings.get("span", 120 * MINUTE)
+    span = request.settings.get("span", 120 * MINUTE)
     if type(span) is not int or span < 1:
         expected = "a whole number of microseconds above 0"
         raise ScenarioError(None, SECTION + "span", span, expected)
-    chosen = typed(Commuters, wish.settings, ("span",))
-    chosen |= {"subscribers": max(wish.subscriptions, 1), "seed": wish.seed}
-    spec = Commuters(content=Siena(seed=wish.seed), **chosen)
-    return CommuterRows(spec=spec, events=wish.events, span=span)
+    chosen = typed(Commuters, request.settings, ("span",))
+    chosen |= {"subscribers": max(request.subscriptions, 1), "seed": request.seed}
+    spec = Commuters(content=Siena(seed=request.seed), **chosen)
+    return CommuterRows(spec=spec, events=request.events, span=span)
 
 
-def _quotes(wish: Wish) -> RowWorkload:
+def _quotes(request: WorkloadRequest) -> RowWorkload:
     from gossamer.sim.row_tables.quotes import QuoteRows, QuoteTables, source_of
     from gossamer.sim.studies.stock_quotes import make_quotes, read_quotes
 
-    if wish.source is None:
-        quotes = make_quotes(10_000, wish.seed)
+    if request.source is None:
+        quotes = make_quotes(10_000, request.seed)
     else:
         try:
-            quotes = read_quotes(wish.source)
+            quotes = read_quotes(request.source)
         except (OSError, EOFError, KeyError, ValueError, TypeError) as error:
             expected = "a gzipped CSV file with symbol, date, prices and volume"
             found = f"unreadable ({error})"
-            raise ScenarioError(str(wish.source), "the quotes", None, expected, found) from error
+            raise ScenarioError(str(request.source), "the quotes", None, expected, found) from error
     source = source_of(quotes)
-    spec = QuoteRows(source=source, seed=wish.seed, **typed(QuoteRows, wish.settings))
-    return QuoteTables(subscriptions=wish.subscriptions, events=wish.events, spec=spec)
+    spec = QuoteRows(source=source, seed=request.seed, **typed(QuoteRows, request.settings))
+    return QuoteTables(subscriptions=request.subscriptions, events=request.events, spec=spec)
 
 
 @attrs.frozen(kw_only=True)
@@ -217,16 +219,16 @@ class _Churn:
     crowd_within_s: float = 3_600.0
 
 
-def _churn(wish: Wish) -> RowWorkload:
+def _churn(request: WorkloadRequest) -> RowWorkload:
     from gossamer.sim.churn import FlashCrowd, Pareto, Weibull, read_trace
     from gossamer.sim.churn.by_row import ChurnByRow
     from gossamer.sim.churn.fitting import fit_churn
     from gossamer.sim.row_tables.vinifera import ChurnRows
 
-    chosen = _Churn(**typed(_Churn, wish.settings))
-    if wish.source is not None:
-        check_keys(SECTION, wish.settings, ["distribution"])  # the trace tells the others
-        spec = fit_churn(read_trace(wish.source), wish.seed, chosen.distribution).spec
+    chosen = _Churn(**typed(_Churn, request.settings))
+    if request.source is not None:
+        check_keys(SECTION, request.settings, ["distribution"])  # the trace tells the others
+        spec = fit_churn(read_trace(request.source), request.seed, chosen.distribution).spec
         return ChurnRows(spec=spec)
     if chosen.distribution not in ("weibull", "pareto"):
         expected = "weibull or pareto"
@@ -243,8 +245,8 @@ def _churn(wish: Wish) -> RowWorkload:
     )
     return ChurnRows(
         spec=ChurnByRow(
-            seed=wish.seed,
-            nodes=wish.subscriptions,
+            seed=request.seed,
+            nodes=request.subscriptions,
             duration_s=chosen.days * 86_400.0,
             sessions=sessions,
             absences=kind(chosen.absence_s, chosen.absence_shape),
@@ -255,7 +257,7 @@ def _churn(wish: Wish) -> RowWorkload:
     )
 
 
-KINDS: Mapping[str, Callable[[Wish], RowWorkload]] = MappingProxyType(
+KINDS: Mapping[str, Callable[[WorkloadRequest], RowWorkload]] = MappingProxyType(
     {
         "vinifera": _vinifera,
         "siena": _siena,

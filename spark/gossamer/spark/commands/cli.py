@@ -163,7 +163,7 @@ def workload(
 ) -> None:
     """Make a workload of any size as Parquet tables, and check it."""
     from gossamer.sim.results.storage.place import place_of
-    from gossamer.sim.row_tables.kinds import Wish, make_workload
+    from gossamer.sim.row_tables.kinds import WorkloadRequest, make_workload
     from gossamer.sim.study.toml_files import parse_override
     from gossamer.spark.commands.tables import print_workload
     from gossamer.spark.session import require_spark
@@ -176,16 +176,16 @@ def workload(
         file = None
         if source is not None:
             file = stack.enter_context(place_of(source, settings.options).fetched())
-        wish = Wish(
+        request = WorkloadRequest(
             seed=seed,
             subscriptions=subscriptions,
             events=events,
             source=file,
             settings=dict(map(parse_override, changes or [])),
         )
-        make_workload(kind, wish)  # refused, if it is to be, before Spark starts
+        make_workload(kind, request)  # refused, if it is to be, before Spark starts
         session = stack.enter_context(session_for(place, settings))
-        written = write_workload(session, kind, wish, place, partitions)
+        written = write_workload(session, kind, request, place, partitions)
     print_workload(written)
     if not all(check.holds for check in written.checks):
         raise typer.Exit(1)

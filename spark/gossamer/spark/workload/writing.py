@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from gossamer.sim.results.storage.place import AnyPlace, LocalPlace, Place, PlaceError, as_place
 from gossamer.sim.results.storage.remote import RemotePlace
 from gossamer.sim.results.storage.workloads import WORKLOAD_FILE, described
-from gossamer.sim.row_tables.kinds import KINDS, RowWorkload, Wish, make_workload
+from gossamer.sim.row_tables.kinds import KINDS, RowWorkload, WorkloadRequest, make_workload
 from gossamer.sim.row_tables.table import CHUNK, RowTable
 from gossamer.sim.row_tables.vinifera import ChurnRows
 from gossamer.sim.study.environment import versions
@@ -157,14 +157,14 @@ class Written:
 
 
 def write_workload(
-    session: Any, kind: str, wish: Wish, out: AnyPlace, partitions: int | None = None
+    session: Any, kind: str, request: WorkloadRequest, out: AnyPlace, partitions: int | None = None
 ) -> Written:
     """Make a workload, write it to a new folder and check it.
 
     Args:
         session: of Spark. All its workers need to see ``out``.
         kind: one of `gossamer.sim.row_tables.kinds.KINDS`.
-        wish: what it is to be like.
+        request: what it is to be like.
         out: the new folder, see `gossamer.spark.storage.folders`; on any error it is not made.
         partitions: files of each table, exactly; chosen by size if None.
 
@@ -176,7 +176,7 @@ def write_workload(
         OSError: the disk is full or not writable.
     """
     out = as_place(out)
-    workload = make_workload(kind, wish)
+    workload = make_workload(kind, request)
     with new_folder(out) as folder:
         rows = {}
         for table in workload.tables():
@@ -185,18 +185,18 @@ def write_workload(
             _write_trace(workload, folder)
         with job_errors("checking the workload"), watched(session, "checking"):
             checks = check_workload(session, workload, folder)
-        described = _description(kind, wish, workload, rows, checks)
+        described = _description(kind, request, workload, rows, checks)
         (folder / WORKLOAD_FILE).write_bytes(json.dumps(described, indent=2).encode() + b"\n")
-        write_lineage(folder, lineage_of(session, [wish.seed], _inputs(wish)))
+        write_lineage(folder, lineage_of(session, [request.seed], _inputs(request)))
     return Written(folder=out, rows=rows, checks=checks)
 
 
-def _inputs(wish: Wish) -> list[dict[str, Any]]:
+def _inputs(request: WorkloadRequest) -> list[dict[str, Any]]:
     """The file that a workload is made from, where there is one."""
-    if wish.source is None:
+    if request.source is None:
         return []
-    digest = hashlib.sha256(wish.source.read_bytes()).hexdigest()
-    return [input_of(LocalPlace(wish.source), digest)]
+    digest = hashlib.sha256(request.source.read_bytes()).hexdigest()
+    return [input_of(LocalPlace(request.source), digest)]
 
 
 def _write_table(
@@ -233,16 +233,20 @@ def _write_trace(workload: ChurnRows, folder: Place) -> None:
 
 
 def _description(
-    kind: str, wish: Wish, workload: RowWorkload, rows: dict[str, int], checks: Sequence[Check]
+    kind: str,
+    request: WorkloadRequest,
+    workload: RowWorkload,
+    rows: dict[str, int],
+    checks: Sequence[Check],
 ) -> dict[str, Any]:
     return {
         "kind": kind,
-        "seed": wish.seed,
+        "seed": request.seed,
         "settings": {
-            "subscriptions": wish.subscriptions,
-            "events": wish.events,
-            **({"source": wish.source.name} if wish.source else {}),
-            **wish.settings,
+            "subscriptions": request.subscriptions,
+            "events": request.events,
+            **({"source": request.source.name} if request.source else {}),
+            **request.settings,
         },
         "versions": versions(),
         "tables": {

@@ -41,7 +41,7 @@ from gossamer.node.peer.cluster_info import (
 )
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.membership import cluster_reports
-from gossamer.node.peer.membership.status import Standing
+from gossamer.node.peer.membership.status import MembershipStatus
 from gossamer.node.peer.peer import advertised
 from gossamer.node.security.cluster import ClusterFolder
 from gossamer.node.transport.base.base import Address
@@ -288,7 +288,7 @@ async def test_troubles_are_told_when_they_come_each_minute_and_at_their_end(
 ) -> None:
     caplog.set_level(logging.INFO)
     alone = False
-    standing = Standing(reaches_nobody=lambda: alone)
+    standing = MembershipStatus(reaches_nobody=lambda: alone)
     nursery.start_soon(standing.tell)
     await trio.sleep(600)
     assert caplog.messages == []
@@ -307,7 +307,7 @@ def test_every_kind_of_trouble_has_a_rule_that_warns_of_it() -> None:
     rules = (ROOT / "deploy" / "alerts.yaml").read_text(encoding="utf-8")
     assert re.findall(r'expr: gossamer_trouble\{kind="(\w+)"\} == 1', rules) == list(TROUBLES)
     assert rules.count("- alert: ") == rules.count("severity: ") == len(TROUBLES)
-    standing = Standing(key=1)
+    standing = MembershipStatus(key=1)
     assert standing.counts() == dict.fromkeys(TROUBLES, 0)
     standing.ask("disk", lambda: "")
     standing.ask("disk", lambda: "the disk is full")

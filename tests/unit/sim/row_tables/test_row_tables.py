@@ -16,7 +16,7 @@ from gossamer.protocol.content.filters import parse
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.row_tables.commuters import CommuterRows
 from gossamer.sim.row_tables.keywords import make_keyword_rows
-from gossamer.sim.row_tables.kinds import KINDS, Wish, make_workload
+from gossamer.sim.row_tables.kinds import KINDS, WorkloadRequest, make_workload
 from gossamer.sim.row_tables.quotes import QuoteRows, QuoteTables, source_of
 from gossamer.sim.row_tables.subscriptions import CoveringRows, SienaRows
 from gossamer.sim.row_tables.table import RowTable, fitted_exponent, write_plainly
@@ -36,12 +36,12 @@ SMALL = {"subscriptions": 300, "events": 200, "seed": 7}
 SETTINGS = {"keywords": {"brokers": 50}}
 
 
-def wish(kind: str, seed: int = 7) -> Wish:
-    return Wish(**(SMALL | {"seed": seed, "settings": SETTINGS.get(kind, {})}))  # type: ignore[arg-type]
+def asked(kind: str, seed: int = 7) -> WorkloadRequest:
+    return WorkloadRequest(**(SMALL | {"seed": seed, "settings": SETTINGS.get(kind, {})}))  # type: ignore[arg-type]
 
 
 def tables_of(kind: str) -> dict[str, RowTable]:
-    return {table.name: table for table in make_workload(kind, wish(kind)).tables()}
+    return {table.name: table for table in make_workload(kind, asked(kind)).tables()}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -67,7 +67,7 @@ def test_rows_do_not_hang_on_what_else_is_asked_for(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_another_seed_makes_other_rows_none_null_and_every_column_explained(kind: str) -> None:
-    other = make_workload(kind, wish(kind, seed=8)).tables()
+    other = make_workload(kind, asked(kind, seed=8)).tables()
     for table, changed in zip(tables_of(kind).values(), other, strict=True):
         made = table.table()
         assert not made.equals(changed.table()), table.name
@@ -253,5 +253,5 @@ def test_plain_writing_writes_the_rows(tmp_path: Path) -> None:
 )
 def test_impossible_workloads_refused(kind: str, asked: dict[str, object], sentence: str) -> None:
     with pytest.raises(ScenarioError) as refused:
-        make_workload(kind, Wish(**asked))  # type: ignore[arg-type]
+        make_workload(kind, WorkloadRequest(**asked))  # type: ignore[arg-type]
     assert sentence in str(refused.value)

@@ -165,18 +165,18 @@ class Engine:
         """Messages that wait for the broker."""
         return len(self._inputs)
 
-    def tell(
+    def submit(
         self, source: Hop | None, message: Any, first: Callable[[], None] | None = None
     ) -> None:
         """Hand the broker what cannot wait outside, such as news of the host."""
         self._add(Input(source, message, first))
 
-    def tell_first(self, message: Any, first: Callable[[], None] | None = None) -> None:
+    def submit_first(self, message: Any, first: Callable[[], None] | None = None) -> None:
         """The same for news that go before all that waits, other such news included."""
         self._inputs.add_before_all(Input(None, message, first))
         self._work.set()
 
-    async def bring(
+    async def submit_with_patience(
         self, source: Hop, message: Any, *, still: Callable[[], bool] = lambda: True
     ) -> None:
         """Hand the broker a message; waits while too many do, which slows its sender down.
@@ -290,7 +290,7 @@ class Engine:
         queue = max(len(self._inputs), self._handler.backlog)
         if (queue > self._congested_queue) is not self._congested:
             self._congested = not self._congested
-            self.tell_first(Congestion(queue))
+            self.submit_first(Congestion(queue))
 
     async def _step(self) -> None:
         """Take what waits; store it; carry out what follows."""
@@ -372,7 +372,7 @@ class Engine:
 
     async def _fire(self, timer: SetTimer) -> None:
         await trio.sleep(max(0, timer.at - self.now) / MICROSECONDS)
-        self.tell(None, TimerFired(timer.timer, timer.token))
+        self.submit(None, TimerFired(timer.timer, timer.token))
 
 
 def _refusal(told: Input, effects: list[Any]) -> ProtocolError | None:

@@ -133,7 +133,7 @@ class Neighbours:
         one = self.known.get(admitted.identity.key)
         if one is None or one.announced is None or one.announced is self.pool.get(one.key):
             return
-        self._engine().tell(None, NeighbourDown(key_text(one.key)), one.drop)
+        self._engine().submit(None, NeighbourDown(key_text(one.key)), one.drop)
         self._meet(one)
 
     def on_down(self, identity: PeerIdentity, farewell: Farewell) -> None:
@@ -149,7 +149,7 @@ class Neighbours:
         level = log.warning if gone else log.info
         level("neighbour is gone", broker=name, name=one.label, cause=str(farewell))
         message = NeighbourGone(name) if gone else NeighbourDown(name)
-        self._engine().tell(None, message, one.drop)
+        self._engine().submit(None, message, one.drop)
         self.changed.unpark_all()
 
     async def on_frame(self, identity: PeerIdentity, frame: Frame) -> None:
@@ -165,7 +165,9 @@ class Neighbours:
         found = one.frames.take(frame)
         if found is not None:
             hop = neighbour(key_text(one.key))
-            await self._engine().bring(hop, found, still=lambda: self.heard(identity) is one)
+            await self._engine().submit_with_patience(
+                hop, found, still=lambda: self.heard(identity) is one
+            )
 
     def heard(self, identity: PeerIdentity) -> Neighbour | None:
         """Who said just this over its connection, if that is the one in use, and else None."""
@@ -188,7 +190,7 @@ class Neighbours:
 
     def tell_up(self, one: Neighbour, connection: Connection, message: Any) -> None:
         """Tell the broker that a link is up; from then on messages go over this connection."""
-        self._engine().tell(None, message, lambda: self._came_up(one, connection))
+        self._engine().submit(None, message, lambda: self._came_up(one, connection))
 
     def _came_up(self, one: Neighbour, connection: Connection) -> None:
         one.drop()

@@ -17,7 +17,7 @@ from gossamer.node.peer.frames.certificate_requests import CertificateService
 from gossamer.node.peer.membership.renewal import RenewalService
 from gossamer.node.peer.membership.revocation import RevocationService
 from gossamer.node.peer.membership.schema_spread import SchemaService
-from gossamer.node.peer.membership.status import Standing
+from gossamer.node.peer.membership.status import MembershipStatus
 from gossamer.node.security.certificates import PeerCertificate
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import DescriptorCache
@@ -38,7 +38,7 @@ def make_services(
     address_book: AddressBook,
     pool: ConnectionPool,
     counters: Counters,
-    standing: Standing,
+    standing: MembershipStatus,
     *,
     draws: random.Random,
     now: Callable[[], float],
@@ -143,7 +143,7 @@ class MemberServices:
         address_book: AddressBook,
         pool: ConnectionPool,
         counters: Counters,
-        standing: Standing,
+        standing: MembershipStatus,
         *,
         draws: random.Random,
         now: Callable[[], float],

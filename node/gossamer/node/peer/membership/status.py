@@ -31,7 +31,7 @@ ALONE = (
 
 
 @define(eq=False)
-class Standing:
+class MembershipStatus:
     """How one peer stands; those who find out set it, those who serve applications ask.
 
     Attributes:

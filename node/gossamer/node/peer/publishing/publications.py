@@ -64,7 +64,7 @@ class Sealed(NamedTuple):
 
 
 @attrs.define(eq=False)
-class _Together:
+class _PublishedTogether:
     """Publications that went out together.
 
     Attributes:
@@ -86,7 +86,7 @@ class _Waiting:
         on_held: told that it is acknowledged.
     """
 
-    together: _Together
+    together: _PublishedTogether
     began: float
     on_held: Callable[[int], None]
 
@@ -196,7 +196,7 @@ class Publications:
             failed.update((one.event, PeerStopped()) for one in sealed)
             self._window.give_back(len(sealed))
             return
-        began, together = trio.current_time(), _Together(len(sealed))
+        began, together = trio.current_time(), _PublishedTogether(len(sealed))
         for one in sealed:
             self._waiting[one.event] = _Waiting(together, began, on_held)
             self._events.pinned[one.event] = one.content

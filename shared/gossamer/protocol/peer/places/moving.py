@@ -89,7 +89,7 @@ _LOW_BITS = (1 << SPREAD_BITS) - 1
 
 
 @rule
-def look_for_seat(s: State, p: int, out: Outbox) -> None:
+def continue_move(s: State, p: int, out: Outbox) -> None:
     """Once a round: go on with a move that is due, and forget a place that was left long ago."""
     if s.params.move_rounds == 0:
         return

@@ -136,13 +136,15 @@ async def test_while_the_disk_is_full_nothing_follows(recorder: Recorder, caplog
 
 async def test_who_brings_more_than_there_is_room_for_waits(recorder: Recorder) -> None:
     async with engine_with(recorder, room=2) as engine, trio.open_nursery() as nursery:
-        engine.tell(ADA, Attach())
+        engine.submit(ADA, Attach())
         await soon(lambda: engine.busy)
         brought: list[int] = []
 
         async def bring() -> None:
             for number in range(5):
-                await engine.bring(neighbour("C"), Frame(0, number, SynchroniseRequest()))
+                await engine.submit_with_patience(
+                    neighbour("C"), Frame(0, number, SynchroniseRequest())
+                )
                 brought.append(number)
 
         nursery.start_soon(bring)
@@ -200,12 +202,12 @@ async def test_who_publishes_waits_once_for_who_is_away(recorder: Recorder, capl
 
 async def test_publications_go_first_and_are_stored_with_few_others(recorder: Recorder) -> None:
     async with engine_with(recorder, goes_first=FAMILY.publishes) as engine:
-        engine.tell(ADA, Attach())
-        engine.tell(ADA, Advertise("a", WANTED))
+        engine.submit(ADA, Attach())
+        engine.submit(ADA, Advertise("a", WANTED))
         await soon(lambda: engine.busy)
         for number in range(2 * TURN):
-            engine.tell(neighbour("C"), Frame(0, number, SynchroniseRequest()))
-        engine.tell(ADA, Publish({"x": 2}))
+            engine.submit(neighbour("C"), Frame(0, number, SynchroniseRequest()))
+        engine.submit(ADA, Publish({"x": 2}))
         recorder.gate.set()
         await soon(lambda: not engine.waiting and not engine.busy)
         first = ["kept 2 and 0", "Attach", "Advertise", f"kept {TURN + 1} and 0", "Publish"]
@@ -222,7 +224,7 @@ async def test_a_client_is_answered_when_its_message_is_known_safe(safe: bool) -
     recorder.gate.set()
     how: dict[str, Any] = {"congested_queue": 1 << 62, "passing": ScotHost.passing}
     async with engine_with(recorder, broker, **how) as engine, trio.open_nursery() as nursery:
-        engine.tell(None, scot.NeighbourUp("C", scot.BrokerLabel("a", 1)))
+        engine.submit(None, scot.NeighbourUp("C", scot.BrokerLabel("a", 1)))
         await engine.ask(ADA, [Attach()])
         answers: list[object] = []
 
@@ -236,17 +238,17 @@ async def test_a_client_is_answered_when_its_message_is_known_safe(safe: bool) -
 
         nursery.start_soon(subscribe)
         await soon(lambda: broker.table_size == 1)
-        engine.tell(None, m.WindowEnded(()))
+        engine.submit(None, m.WindowEnded(()))
         memory = broker.take_over_memory
         assert memory is not None
         await soon(lambda: len(memory.copies) == 2)
         for number in list(memory.copies):
-            engine.tell(neighbour("C"), m.Acknowledge(number, True))
+            engine.submit(neighbour("C"), m.Acknowledge(number, True))
         await soon(lambda: 1 in broker.counters.cases or broker.counters.delivered == 1)
         await soon(lambda: len(memory.copies) == 1)
         assert answers == []
         (number,) = memory.copies
-        engine.tell(neighbour("C"), m.Acknowledge(number, safe))
+        engine.submit(neighbour("C"), m.Acknowledge(number, safe))
         await soon(lambda: bool(answers))
         (outcome,) = answers
         assert isinstance(outcome.error, UnsafeError) is not safe  # type: ignore[attr-defined]

@@ -12,7 +12,7 @@ import pytest
 
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.row_tables.keywords import KeywordTables
-from gossamer.sim.row_tables.kinds import Wish, make_workload
+from gossamer.sim.row_tables.kinds import WorkloadRequest, make_workload
 from gossamer.sim.studies.dissemination import study as trees_preview
 from gossamer.sim.studies.dissemination.inputs.topologies import barabasi_albert
 from gossamer.sim.studies.dissemination.inputs.workload import read_tables
@@ -240,15 +240,15 @@ BROKERS = 50
 
 @pytest.fixture
 def made(tmp_path: Path) -> KeywordTables:
-    wish = Wish(subscriptions=60, events=80, seed=3, settings={"brokers": BROKERS})
-    workload = make_workload("keywords", wish)
+    asked = WorkloadRequest(subscriptions=60, events=80, seed=3, settings={"brokers": BROKERS})
+    workload = make_workload("keywords", asked)
     assert isinstance(workload, KeywordTables)
     tables = workload.tables()
     for table in tables:
         (tmp_path / table.name).mkdir()
         pq.write_table(table.table(), tmp_path / table.name / "part-00000.parquet")
     rows = {table.name: {"rows": table.units} for table in tables}
-    told = {"kind": "keywords", "seed": 3, "settings": dict(wish.settings), "tables": rows}
+    told = {"kind": "keywords", "seed": 3, "settings": dict(asked.settings), "tables": rows}
     (tmp_path / "workload.json").write_text(json.dumps(told))
     return workload
 

@@ -145,7 +145,7 @@ class ScotNeighbours(Neighbours):
         before = self._taking_over.get(one.key, takes_over)
         self._taking_over[one.key] = takes_over
         if before != takes_over and self._begun.pop(one.key, None) is not None:
-            self._engine().tell(None, NeighbourDown(key_text(one.key)), one.drop)
+            self._engine().submit(None, NeighbourDown(key_text(one.key)), one.drop)
 
     def _begin(self, one: Neighbour) -> None:
         """Tell the broker that a link is up, once for each connection."""
@@ -180,7 +180,7 @@ class ScotNeighbours(Neighbours):
     async def _wait(self) -> None:
         """Tell the broker when neighbours that have not come are not waited for any longer."""
         await trio.sleep(WAIT_S)
-        self._engine().tell(None, WaitedEnough())
+        self._engine().submit(None, WaitedEnough())
 
     async def _report(self) -> None:
         """Tell the broker at the end of each window how output queues changed, until cancelled.
@@ -195,7 +195,7 @@ class ScotNeighbours(Neighbours):
             reports, waiting = tuple(self._reports()), self._waiting()
             if reports or waiting is not None:
                 self._noting = True
-                self._engine().tell_first(WindowEnded(reports, waiting), self._noted)
+                self._engine().submit_first(WindowEnded(reports, waiting), self._noted)
 
     def _noted(self) -> None:
         """The broker has taken note of the last window."""

@@ -15,7 +15,7 @@ from gossamer.sim.commands.workloads import workload_overrides
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.results.storage.place import PlaceError
 from gossamer.sim.results.storage.workloads import WORKLOAD_FILE
-from gossamer.sim.row_tables.kinds import Wish, make_workload
+from gossamer.sim.row_tables.kinds import WorkloadRequest, make_workload
 from gossamer.sim.studies.peers.inputs import scenario as inputs_scenario
 from gossamer.sim.studies.peers.inputs.changes import Drift
 from gossamer.sim.studies.peers.inputs.drifting import (
@@ -205,14 +205,14 @@ TABLE_SEED = 5
 
 def written(folder: Path, kind: str = "vinifera", files: int = 3, **changes: Any) -> Path:
     """A workload in a folder, its tables in several files."""
-    asked: dict[str, Any] = {
+    keys: dict[str, Any] = {
         "seed": TABLE_SEED,
         "subscriptions": 80,
         "events": 30,
         "settings": SETTINGS,
     }
-    wish = Wish(**(asked | changes))
-    tables = make_workload(kind, wish).tables()
+    asked = WorkloadRequest(**(keys | changes))
+    tables = make_workload(kind, asked).tables()
     for table in tables:
         (folder / table.name).mkdir(parents=True)
         rows = table.table()
@@ -222,8 +222,12 @@ def written(folder: Path, kind: str = "vinifera", files: int = 3, **changes: Any
             pq.write_table(rows.slice(first, end - first), file)
     told = {
         "kind": kind,
-        "seed": wish.seed,
-        "settings": {"subscriptions": wish.subscriptions, "events": wish.events, **wish.settings},
+        "seed": asked.seed,
+        "settings": {
+            "subscriptions": asked.subscriptions,
+            "events": asked.events,
+            **asked.settings,
+        },
         "tables": {table.name: {"rows": table.units} for table in tables},
     }
     (folder / WORKLOAD_FILE).write_text(json.dumps(told))
