@@ -21,7 +21,7 @@ SHARE, HOPS, RATIO = "share", "hops", "ratio"
 SECONDS, MILLISECONDS, COUNT = "s", "ms", "count"
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen
 class Check:
     """One measured value and what it is held against.
 
@@ -91,7 +91,7 @@ class Reading:
     sentences: tuple[str, ...]
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen
 class Claim:
     """A claim with its verdict.
 

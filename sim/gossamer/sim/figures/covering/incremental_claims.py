@@ -38,90 +38,86 @@ def check_i2(found: Outcomes) -> Claim:
         return found.value(measure, INCREMENTAL, covering, most)
 
     return Claim(
-        id="I2",
-        claim=(
-            "20 unsubscriptions of 2,100 triggered each: delay peaks at 2,400 s with active "
-            "covering, lazy and packing about 60 %, incremental 0.4 s; core queue 24,000, 15,000 "
-            "and 150."
-        ),
-        checks=[
+        "I2",
+        "20 unsubscriptions of 2,100 triggered each: delay peaks at 2,400 s with active "
+        "covering, lazy and packing about 60 %, incremental 0.4 s; core queue 24,000, 15,000 "
+        "and 150.",
+        [
             Check(
-                name="longest delay, active",
-                value=value("delay_max_s", ACTIVE),
-                unit=SECONDS,
-                paper="2,400 s",
+                "longest delay, active",
+                value("delay_max_s", ACTIVE),
+                SECONDS,
+                "2,400 s",
                 low=1_200,
                 high=4_800,
             ),
             Check(
-                name="mean delay, lazy over active",
-                value=ratio("delay_mean_s", LAZY),
-                unit=RATIO,
-                paper="about 60 %",
+                "mean delay, lazy over active",
+                ratio("delay_mean_s", LAZY),
+                RATIO,
+                "about 60 %",
                 low=0.4,
                 high=0.8,
             ),
             Check(
-                name="mean delay, packed over active",
-                value=ratio("delay_mean_s", PACKED),
-                unit=RATIO,
-                paper="about 60 %",
+                "mean delay, packed over active",
+                ratio("delay_mean_s", PACKED),
+                RATIO,
+                "about 60 %",
                 low=0.4,
                 high=0.8,
             ),
             Check(
-                name="mean delay, incremental",
-                value=value("delay_mean_s", INCREMENTAL),
-                unit=SECONDS,
-                paper="0.4 s",
+                "mean delay, incremental",
+                value("delay_mean_s", INCREMENTAL),
+                SECONDS,
+                "0.4 s",
                 high=0.6,
             ),
             Check(
-                name="mean delay, active over incremental",
-                value=1 / ratio("delay_mean_s", INCREMENTAL),
-                unit=RATIO,
-                paper="more than 99 % better",
+                "mean delay, active over incremental",
+                1 / ratio("delay_mean_s", INCREMENTAL),
+                RATIO,
+                "more than 99 % better",
                 low=100,
             ),
             Check(
-                name="longest queue, active",
-                value=value("queue_max", ACTIVE),
-                unit=COUNT,
-                paper="24,000",
+                "longest queue, active",
+                value("queue_max", ACTIVE),
+                COUNT,
+                "24,000",
                 low=12_000,
                 high=48_000,
             ),
             Check(
-                name="longest queue, lazy over active",
-                value=ratio("queue_max", LAZY),
-                unit=RATIO,
-                paper="15,000 over 24,000",
+                "longest queue, lazy over active",
+                ratio("queue_max", LAZY),
+                RATIO,
+                "15,000 over 24,000",
                 low=0.4,
                 high=0.85,
             ),
             Check(
-                name="longest queue, packed over active",
-                value=ratio("queue_max", PACKED),
-                unit=RATIO,
-                paper="15,000 over 24,000",
+                "longest queue, packed over active",
+                ratio("queue_max", PACKED),
+                RATIO,
+                "15,000 over 24,000",
                 low=0.4,
                 high=0.85,
             ),
             Check(
-                name="longest queue, incremental",
-                value=value("queue_max", INCREMENTAL),
-                unit=COUNT,
-                paper="150",
+                "longest queue, incremental",
+                value("queue_max", INCREMENTAL),
+                COUNT,
+                "150",
                 high=300,
             ),
         ],
-        explanation=_EXPLAIN_COMPARED,
-        note=(
-            f"mean delays: active {value('delay_mean_s', ACTIVE):,.3g} s, "
-            f"lazy {value('delay_mean_s', LAZY):,.3g} s, "
-            f"packed {value('delay_mean_s', PACKED):,.3g} s; "
-            "service times are those of Table II"
-        ),
+        _EXPLAIN_COMPARED,
+        f"mean delays: active {value('delay_mean_s', ACTIVE):,.3g} s, "
+        f"lazy {value('delay_mean_s', LAZY):,.3g} s, "
+        f"packed {value('delay_mean_s', PACKED):,.3g} s; "
+        "service times are those of Table II",
     )
 
 
@@ -132,37 +128,35 @@ def check_i3(found: Outcomes) -> Claim:
     last = active.measures["triggered_last"]
     in_all = active.run.burst.unsubscriptions * active.run.burst.workload.degree
     return Claim(
-        id="I3",
-        claim=(
-            "Triggered messages, broker A to broker E: active 700 to 20,000; incremental about "
-            "1,100 at E."
-        ),
-        checks=[
+        "I3",
+        "Triggered messages, broker A to broker E: active 700 to 20,000; incremental about "
+        "1,100 at E.",
+        [
             Check(
-                name="active at E, of all that the unsubscriptions may trigger",
-                value=last / in_all,
-                unit=RATIO,
-                paper="20,000 of 42,000",
+                "active at E, of all that the unsubscriptions may trigger",
+                last / in_all,
+                RATIO,
+                "20,000 of 42,000",
                 low=0.25,
                 high=1.0,
             ),
             Check(
-                name="active, E over A",
-                value=last / active.measures["triggered_first"],
-                unit=RATIO,
-                paper="20,000 over 700",
+                "active, E over A",
+                last / active.measures["triggered_first"],
+                RATIO,
+                "20,000 over 700",
                 low=14,
                 high=57,
             ),
             Check(
-                name="incremental over active at E",
-                value=found.value("triggered_last", INCREMENTAL, INCREMENTAL, most) / last,
-                unit=RATIO,
-                paper="1,100 over 20,000",
+                "incremental over active at E",
+                found.value("triggered_last", INCREMENTAL, INCREMENTAL, most) / last,
+                RATIO,
+                "1,100 over 20,000",
                 high=0.11,
             ),
         ],
-        explanation=_EXPLAIN_TRIGGERED,
+        _EXPLAIN_TRIGGERED,
     )
 
 
@@ -176,51 +170,49 @@ def check_i4(found: Outcomes) -> Claim:
     span = f"{numbers[-1]:,.0f} over {numbers[0]:,.0f} triggered"
     rows = zip(numbers, tables, small, strict=True)
     return Claim(
-        id="I4",
-        claim=(
-            "700 to 2,100 triggered: active's tables grow from 8,000 to 21,000, incremental's "
-            "fall; active's delays are sensitive to the number, incremental's are not."
-        ),
-        checks=[
+        "I4",
+        "700 to 2,100 triggered: active's tables grow from 8,000 to 21,000, incremental's "
+        "fall; active's delays are sensitive to the number, incremental's are not.",
+        [
             Check(
-                name=f"active's core tables, {span}",
-                value=float(tables[-1] / tables[0]),
-                unit=RATIO,
-                paper="21,000 over 8,000",
+                f"active's core tables, {span}",
+                float(tables[-1] / tables[0]),
+                RATIO,
+                "21,000 over 8,000",
                 low=1.5,
                 high=4,
             ),
             Check(
-                name=f"incremental's core tables, {span}",
-                value=float(small[-1] / small[0]),
-                unit=RATIO,
-                paper="decrease",
+                f"incremental's core tables, {span}",
+                float(small[-1] / small[0]),
+                RATIO,
+                "decrease",
                 high=0.99,
             ),
             Check(
-                name=f"active's mean delay, {span}",
-                value=float(delays[-1] / delays[0]),
-                unit=RATIO,
-                paper="sensitive",
+                f"active's mean delay, {span}",
+                float(delays[-1] / delays[0]),
+                RATIO,
+                "sensitive",
                 low=2,
             ),
             Check(
-                name="incremental's mean delay, most",
-                value=float(short.max()),
-                unit=SECONDS,
-                paper="relatively stable, 0.4 s",
+                "incremental's mean delay, most",
+                float(short.max()),
+                SECONDS,
+                "relatively stable, 0.4 s",
                 high=0.6,
             ),
             Check(
-                name="incremental's longest queue, most",
-                value=float(queues.max()),
-                unit=COUNT,
-                paper="fewer than 150",
+                "incremental's longest queue, most",
+                float(queues.max()),
+                COUNT,
+                "fewer than 150",
                 high=300,
             ),
         ],
-        explanation=_EXPLAIN_NUMBERS,
-        note="core tables at "
+        _EXPLAIN_NUMBERS,
+        "core tables at "
         + "; ".join(f"{x:,.0f}: {a:,.0f} active, {i:,.0f} incremental" for x, a, i in rows),
     )
 
@@ -263,36 +255,34 @@ def check_p6(found: Outcomes) -> Claim:
     numbers, active = found.series("measured_s", UNSUBSCRIPTIONS, ACTIVE)
     _, selective = found.series("measured_s", UNSUBSCRIPTIONS, SELECTIVE)
     return Claim(
-        id="P6",
-        claim=(
-            "100 to 300 unsubscriptions: active degrades from 20 ms to 2,000 s and more, "
-            "selective stays."
-        ),
-        checks=[
+        "P6",
+        "100 to 300 unsubscriptions: active degrades from 20 ms to 2,000 s and more, "
+        "selective stays.",
+        [
             Check(
-                name=f"active, {numbers[0]:g} unsubscriptions",
-                value=float(active[0]),
-                unit=SECONDS,
-                paper="20 ms",
+                f"active, {numbers[0]:g} unsubscriptions",
+                float(active[0]),
+                SECONDS,
+                "20 ms",
                 high=0.1,
             ),
             Check(
-                name=f"active, {numbers[-1]:g} over {numbers[0]:g} unsubscriptions",
-                value=float(active[-1] / active[0]),
-                unit=RATIO,
-                paper="2,000 s over 20 ms",
+                f"active, {numbers[-1]:g} over {numbers[0]:g} unsubscriptions",
+                float(active[-1] / active[0]),
+                RATIO,
+                "2,000 s over 20 ms",
                 low=100,
             ),
             Check(
-                name=f"selective, {numbers[-1]:g} over {numbers[0]:g} unsubscriptions",
-                value=float(selective[-1] / selective[0]),
-                unit=RATIO,
-                paper="the same",
+                f"selective, {numbers[-1]:g} over {numbers[0]:g} unsubscriptions",
+                float(selective[-1] / selective[0]),
+                RATIO,
+                "the same",
                 high=2,
             ),
         ],
-        explanation=_EXPLAIN_FEWER,
-        note="delays " + _listed(numbers, active, selective),
+        _EXPLAIN_FEWER,
+        "delays " + _listed(numbers, active, selective),
     )
 
 
@@ -304,88 +294,81 @@ def check_p7(found: Outcomes) -> Claim:
     _, short = found.series("queue_max", DEGREES, SELECTIVE)
     span = f"degree {degrees[-1]:g} over {degrees[0]:g}"
     return Claim(
-        id="P7",
-        claim=(
-            "Covering degree 10 to 50: active's tables and queues grow with it (2,300 messages at "
-            "30), selective's tables shrink and its queues stay below 250."
-        ),
-        checks=[
+        "P7",
+        "Covering degree 10 to 50: active's tables and queues grow with it (2,300 messages at "
+        "30), selective's tables shrink and its queues stay below 250.",
+        [
             Check(
-                name=f"active's tables, {span}",
-                value=float(tables[-1] / tables[0]),
-                unit=RATIO,
-                paper="sharply increase",
+                f"active's tables, {span}",
+                float(tables[-1] / tables[0]),
+                RATIO,
+                "sharply increase",
                 low=1.5,
             ),
             Check(
-                name=f"selective's tables, {span}",
-                value=float(small[-1] / small[0]),
-                unit=RATIO,
-                paper="decrease",
+                f"selective's tables, {span}",
+                float(small[-1] / small[0]),
+                RATIO,
+                "decrease",
                 high=0.99,
             ),
             Check(
-                name=f"active's longest queue, {span}",
-                value=float(queues[-1] / max(queues[0], 1.0)),
-                unit=RATIO,
-                paper="grows",
+                f"active's longest queue, {span}",
+                float(queues[-1] / max(queues[0], 1.0)),
+                RATIO,
+                "grows",
                 low=2,
             ),
             Check(
-                name="active's longest queue, default degree",
-                value=found.value("queue_max", COMPARED, ACTIVE),
-                unit=COUNT,
-                paper="about 2,300",
+                "active's longest queue, default degree",
+                found.value("queue_max", COMPARED, ACTIVE),
+                COUNT,
+                "about 2,300",
                 low=1_150,
                 high=4_600,
             ),
             Check(
-                name="selective's longest queue, all degrees",
-                value=float(short.max()),
-                unit=COUNT,
-                paper="less than 250",
+                "selective's longest queue, all degrees",
+                float(short.max()),
+                COUNT,
+                "less than 250",
                 high=250,
             ),
         ],
-        explanation=_EXPLAIN_DEGREES,
-        note=(
-            "queues " + _listed(degrees, queues, short) + "; tables "
-            "" + _listed(degrees, tables, small)
-        ),
+        _EXPLAIN_DEGREES,
+        "queues " + _listed(degrees, queues, short) + "; tables " + _listed(degrees, tables, small),
     )
 
 
 def check_p8(found: Outcomes) -> Claim:
     """Fig. 10: subscriptions that are clustered in the overlay."""
     return Claim(
-        id="P8",
-        claim=(
-            "Clustered workload: selective 50 ms against 2,000 s; core tables 1,200 against 7,300."
-        ),
-        checks=[
+        "P8",
+        "Clustered workload: selective 50 ms against 2,000 s; core tables 1,200 against 7,300.",
+        [
             Check(
-                name="selective",
-                value=found.value("measured_s", CLUSTERED, SELECTIVE),
-                unit=SECONDS,
-                paper="50 ms",
+                "selective",
+                found.value("measured_s", CLUSTERED, SELECTIVE),
+                SECONDS,
+                "50 ms",
                 high=0.1,
             ),
             Check(
-                name="active over selective",
-                value=found.ratio("measured_s", CLUSTERED, ACTIVE, SELECTIVE),
-                unit=RATIO,
-                paper="2,000 s over 50 ms",
+                "active over selective",
+                found.ratio("measured_s", CLUSTERED, ACTIVE, SELECTIVE),
+                RATIO,
+                "2,000 s over 50 ms",
                 low=100,
             ),
             Check(
-                name="core tables, selective over active",
-                value=found.ratio("table_core", CLUSTERED, SELECTIVE, ACTIVE),
-                unit=RATIO,
-                paper="1,200 over 7,300",
+                "core tables, selective over active",
+                found.ratio("table_core", CLUSTERED, SELECTIVE, ACTIVE),
+                RATIO,
+                "1,200 over 7,300",
                 high=0.33,
             ),
         ],
-        explanation=_EXPLAIN_CLUSTERED,
+        _EXPLAIN_CLUSTERED,
     )
 
 

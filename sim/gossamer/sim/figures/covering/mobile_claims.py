@@ -46,23 +46,19 @@ from gossamer.sim.figures.covering.scenes import (
 def check_p9(found: Scenes) -> Claim:
     """Fig. 12: queues, tables and false positives of the game."""
     return Claim(
-        id="P9",
-        claim=(
-            "Mobile, 5,000 subscribers, 40 publishers, monitors that move every 2 minutes: active "
-            "covering's queue grows without end, selective has none, whether the others move or "
-            "not; its tables are smaller and steadier; false positives are mostly on lower tiers."
-        ),
-        checks=[
+        "P9",
+        "Mobile, 5,000 subscribers, 40 publishers, monitors that move every 2 minutes: active "
+        "covering's queue grows without end, selective has none, whether the others move or "
+        "not; its tables are smaller and steadier; false positives are mostly on lower tiers.",
+        [
             *(check for case in (MONITORS, EVERYBODY) for check in _queues(found, case)),
             *(check for case in (MONITORS, EVERYBODY) for check in _tables(found, case)),
             *_traffic(found),
         ],
-        explanation=_EXPLAIN_P9,
-        note=(
-            f"{_congestion(found, GAME, (MONITORS, EVERYBODY), SELECTIVE)}; of all false "
-            f"positives {100 * _wasted_below(found):.0f} % were in the lower half of the tiers, "
-            "where most of the brokers are"
-        ),
+        _EXPLAIN_P9,
+        f"{_congestion(found, GAME, (MONITORS, EVERYBODY), SELECTIVE)}; of all false "
+        f"positives {100 * _wasted_below(found):.0f} % were in the lower half of the tiers, "
+        "where most of the brokers are",
     )
 
 
@@ -71,17 +67,17 @@ def _queues(found: Scenes, case: str) -> Iterator[Check]:
         return found.value(measure, GAME, covering, case)
 
     yield Check(
-        name=f"core queue, active, last third over first, {case}",
-        value=value("queue_core_last", ACTIVE) / max(value("queue_core_first", ACTIVE), 1.0),
-        unit=RATIO,
-        paper="large and growing",
+        f"core queue, active, last third over first, {case}",
+        value("queue_core_last", ACTIVE) / max(value("queue_core_first", ACTIVE), 1.0),
+        RATIO,
+        "large and growing",
         low=2.0,
     )
     yield Check(
-        name=f"core queue, selective, last third over active's, {case}",
-        value=value("queue_core_last", SELECTIVE) / max(value("queue_core_last", ACTIVE), 1.0),
-        unit=RATIO,
-        paper="virtually no congestion",
+        f"core queue, selective, last third over active's, {case}",
+        value("queue_core_last", SELECTIVE) / max(value("queue_core_last", ACTIVE), 1.0),
+        RATIO,
+        "virtually no congestion",
         high=0.01,
     )
 
@@ -92,17 +88,17 @@ def _tables(found: Scenes, case: str) -> Iterator[Check]:
         return found.value(measure, GAME, SELECTIVE, case) / active
 
     yield Check(
-        name=f"mean table, selective over active, {case}",
-        value=over("table_mean"),
-        unit=RATIO,
-        paper="much smaller",
+        f"mean table, selective over active, {case}",
+        over("table_mean"),
+        RATIO,
+        "much smaller",
         high=0.8,
     )
     yield Check(
-        name=f"fluctuation of tables, selective over active, {case}",
-        value=over("table_sd"),
-        unit=RATIO,
-        paper="much more stable",
+        f"fluctuation of tables, selective over active, {case}",
+        over("table_sd"),
+        RATIO,
+        "much more stable",
         high=0.5,
     )
 
@@ -111,18 +107,18 @@ def _traffic(found: Scenes) -> Iterator[Check]:
     tiers, received = _by_tier(found, "received")
     _, wasted = _by_tier(found, "false_positives")
     yield Check(
-        name="publications at a broker, lowest tier over highest, selective",
-        value=float(received[-1] / received[0]),
-        unit=RATIO,
-        paper="upper tiers are more heavily loaded",
+        "publications at a broker, lowest tier over highest, selective",
+        float(received[-1] / received[0]),
+        RATIO,
+        "upper tiers are more heavily loaded",
         high=0.5,
     )
     lower = tiers >= tiers.mean()
     yield Check(
-        name="false positives in the lower half of the tiers, selective",
-        value=float(wasted[lower].sum() / wasted.sum()) if wasted.sum() else np.nan,
-        unit=SHARE,
-        paper="the lower tiers carry most of them",
+        "false positives in the lower half of the tiers, selective",
+        float(wasted[lower].sum() / wasted.sum()) if wasted.sum() else np.nan,
+        SHARE,
+        "the lower tiers carry most of them",
         low=0.5,
     )
 
@@ -150,60 +146,57 @@ def check_i5(found: Scenes) -> Claim:
         return found.value(measure, CITY, covering, RUSH)
 
     return Claim(
-        id="I5",
-        claim=(
-            "17-broker star, 2,000 publishers, 200,000 mobile subscribers: worst delay 1,200 s "
-            "with active covering, 17 s with incremental pruning, whose tables shrink while "
-            "active covering's stay as they are."
-        ),
-        checks=[
+        "I5",
+        "17-broker star, 2,000 publishers, 200,000 mobile subscribers: worst delay 1,200 s "
+        "with active covering, 17 s with incremental pruning, whose tables shrink while "
+        "active covering's stay as they are.",
+        [
             Check(
-                name="worst delay, active",
-                value=value("delay_max_s", ACTIVE),
-                unit=SECONDS,
-                paper="more than 1,200 s",
+                "worst delay, active",
+                value("delay_max_s", ACTIVE),
+                SECONDS,
+                "more than 1,200 s",
                 low=400,
             ),
             Check(
-                name="worst delay, incremental",
-                value=value("delay_max_s", INCREMENTAL),
-                unit=SECONDS,
-                paper="17 s",
+                "worst delay, incremental",
+                value("delay_max_s", INCREMENTAL),
+                SECONDS,
+                "17 s",
                 high=51,
             ),
             Check(
-                name="worst delay, active over incremental",
-                value=value("delay_max_s", ACTIVE) / value("delay_max_s", INCREMENTAL),
-                unit=RATIO,
-                paper="1,200 s over 17 s",
+                "worst delay, active over incremental",
+                value("delay_max_s", ACTIVE) / value("delay_max_s", INCREMENTAL),
+                RATIO,
+                "1,200 s over 17 s",
                 low=23,
             ),
             Check(
-                name="longest core queue, incremental over active",
-                value=value("queue_core_max", INCREMENTAL)
-                / max(value("queue_core_max", ACTIVE), 1.0),
-                unit=RATIO,
-                paper="most of the roots' trees are preserved",
+                "longest core queue, incremental over active",
+                value("queue_core_max", INCREMENTAL) / max(value("queue_core_max", ACTIVE), 1.0),
+                RATIO,
+                "most of the roots' trees are preserved",
                 high=0.1,
             ),
             Check(
-                name="tables, active, last tenth over first",
-                value=value("table_last", ACTIVE) / value("table_first", ACTIVE),
-                unit=RATIO,
-                paper="stable",
+                "tables, active, last tenth over first",
+                value("table_last", ACTIVE) / value("table_first", ACTIVE),
+                RATIO,
+                "stable",
                 low=0.9,
                 high=1.1,
             ),
             Check(
-                name="tables, incremental, last tenth over first",
-                value=value("table_last", INCREMENTAL) / value("table_first", INCREMENTAL),
-                unit=RATIO,
-                paper="decreasing",
+                "tables, incremental, last tenth over first",
+                value("table_last", INCREMENTAL) / value("table_first", INCREMENTAL),
+                RATIO,
+                "decreasing",
                 high=0.95,
             ),
         ],
-        explanation=_EXPLAIN_I5,
-        note=_congestion(found, CITY, (RUSH,), INCREMENTAL),
+        _EXPLAIN_I5,
+        _congestion(found, CITY, (RUSH,), INCREMENTAL),
     )
 
 

@@ -37,58 +37,39 @@ def check_p1(found: Outcomes) -> Claim:
         return found.value("measured_s", COMPARED, covering)
 
     return Claim(
-        id="P1",
-        claim=(
-            "Mean publication delay: active covering above 4,400 s; lazy and packing less than "
-            "half of that; selective 0.4 s, 0.2 s in steady state."
-        ),
-        checks=[
+        "P1",
+        "Mean publication delay: active covering above 4,400 s; lazy and packing less than "
+        "half of that; selective 0.4 s, 0.2 s in steady state.",
+        [
             Check(
-                name="active over selective",
-                value=delay(ACTIVE) / delay(SELECTIVE),
-                unit=RATIO,
-                paper="more than 99 % better",
+                "active over selective",
+                delay(ACTIVE) / delay(SELECTIVE),
+                RATIO,
+                "more than 99 % better",
                 low=100,
             ),
+            Check("active", delay(ACTIVE), SECONDS, "above 4,400 s", low=2_200, high=8_800),
             Check(
-                name="active",
-                value=delay(ACTIVE),
-                unit=SECONDS,
-                paper="above 4,400 s",
-                low=2_200,
-                high=8_800,
+                "lazy over active", delay(LAZY) / delay(ACTIVE), RATIO, "less than half", high=0.5
             ),
             Check(
-                name="lazy over active",
-                value=delay(LAZY) / delay(ACTIVE),
-                unit=RATIO,
-                paper="less than half",
+                "packed over active",
+                delay(PACKED) / delay(ACTIVE),
+                RATIO,
+                "less than half",
                 high=0.5,
             ),
+            Check("selective", delay(SELECTIVE), SECONDS, "0.4 s", high=0.6),
             Check(
-                name="packed over active",
-                value=delay(PACKED) / delay(ACTIVE),
-                unit=RATIO,
-                paper="less than half",
-                high=0.5,
-            ),
-            Check(
-                name="selective",
-                value=delay(SELECTIVE),
-                unit=SECONDS,
-                paper="0.4 s",
-                high=0.6,
-            ),
-            Check(
-                name="selective in steady state",
-                value=found.value("steady_s", COMPARED, SELECTIVE),
-                unit=SECONDS,
-                paper="0.2 s",
+                "selective in steady state",
+                found.value("steady_s", COMPARED, SELECTIVE),
+                SECONDS,
+                "0.2 s",
                 high=0.3,
             ),
         ],
-        explanation=_EXPLAIN_DELAYS,
-        note=_with_table_ii(found, "measured_s", "s"),
+        _EXPLAIN_DELAYS,
+        _with_table_ii(found, "measured_s", "s"),
     )
 
 
@@ -104,59 +85,57 @@ def check_p2(found: Outcomes) -> Claim:
 
     unsubscriptions = found.one(COMPARED, PACKED).run.burst.unsubscriptions
     return Claim(
-        id="P2",
-        claim=(
-            "Triggered messages, broker A to broker E: active 700 to 5,900; lazy 100 to 3,600; "
-            "packing below 300; selective 200 to 0, falling where the others rise."
-        ),
-        checks=[
+        "P2",
+        "Triggered messages, broker A to broker E: active 700 to 5,900; lazy 100 to 3,600; "
+        "packing below 300; selective 200 to 0, falling where the others rise.",
+        [
             Check(
-                name="active at E for each unsubscription",
-                value=last(ACTIVE) / unsubscriptions,
-                unit=RATIO,
-                paper="5,900 for 300",
+                "active at E for each unsubscription",
+                last(ACTIVE) / unsubscriptions,
+                RATIO,
+                "5,900 for 300",
                 low=10,
                 high=40,
             ),
             Check(
-                name="active, E over A",
-                value=last(ACTIVE) / first(ACTIVE),
-                unit=RATIO,
-                paper="5,900 over 700",
+                "active, E over A",
+                last(ACTIVE) / first(ACTIVE),
+                RATIO,
+                "5,900 over 700",
                 low=4,
                 high=17,
             ),
             Check(
-                name="lazy over active at E",
-                value=last(LAZY) / last(ACTIVE),
-                unit=RATIO,
-                paper="3,600 over 5,900",
+                "lazy over active at E",
+                last(LAZY) / last(ACTIVE),
+                RATIO,
+                "3,600 over 5,900",
                 low=0.4,
                 high=0.8,
             ),
             Check(
-                name="packed, most at a broker, for each unsubscription",
-                value=found.value(f"{counted}_max", COMPARED, PACKED) / unsubscriptions,
-                unit=RATIO,
-                paper="fewer than 300 for 300",
+                "packed, most at a broker, for each unsubscription",
+                found.value(f"{counted}_max", COMPARED, PACKED) / unsubscriptions,
+                RATIO,
+                "fewer than 300 for 300",
                 high=1,
             ),
             Check(
-                name="selective, E over A",
-                value=last(SELECTIVE) / max(first(SELECTIVE), 1.0),
-                unit=RATIO,
-                paper="0 over 200",
+                "selective, E over A",
+                last(SELECTIVE) / max(first(SELECTIVE), 1.0),
+                RATIO,
+                "0 over 200",
                 high=0.1,
             ),
             Check(
-                name="selective over active at A",
-                value=first(SELECTIVE) / first(ACTIVE),
-                unit=RATIO,
-                paper="200 over 700",
+                "selective over active at A",
+                first(SELECTIVE) / first(ACTIVE),
+                RATIO,
+                "200 over 700",
                 high=1,
             ),
         ],
-        explanation=_EXPLAIN_TRIGGERED,
+        _EXPLAIN_TRIGGERED,
     )
 
 
@@ -168,46 +147,19 @@ def check_p3(found: Outcomes) -> Claim:
         return found.value("queue_max", COMPARED, covering) / longest
 
     return Claim(
-        id="P3",
-        claim=(
-            "Longest core input queue: active near 2,000, lazy 1,500, packing 1,200, selective a "
-            "slight rise that ends quickly."
-        ),
-        checks=[
+        "P3",
+        "Longest core input queue: active near 2,000, lazy 1,500, packing 1,200, selective a "
+        "slight rise that ends quickly.",
+        [
+            Check("active", longest, COUNT, "near 2,000", low=1_000, high=4_000),
+            Check("lazy over active", share(LAZY), RATIO, "1,500 over 2,000", low=0.5, high=1.0),
             Check(
-                name="active",
-                value=longest,
-                unit=COUNT,
-                paper="near 2,000",
-                low=1_000,
-                high=4_000,
+                "packed over active", share(PACKED), RATIO, "1,200 over 2,000", low=0.4, high=0.8
             ),
-            Check(
-                name="lazy over active",
-                value=share(LAZY),
-                unit=RATIO,
-                paper="1,500 over 2,000",
-                low=0.5,
-                high=1.0,
-            ),
-            Check(
-                name="packed over active",
-                value=share(PACKED),
-                unit=RATIO,
-                paper="1,200 over 2,000",
-                low=0.4,
-                high=0.8,
-            ),
-            Check(
-                name="selective over active",
-                value=share(SELECTIVE),
-                unit=RATIO,
-                paper="a slight increase",
-                high=0.1,
-            ),
+            Check("selective over active", share(SELECTIVE), RATIO, "a slight increase", high=0.1),
         ],
-        explanation=_EXPLAIN_QUEUES,
-        note=_with_table_ii(found, "queue_max", "messages"),
+        _EXPLAIN_QUEUES,
+        _with_table_ii(found, "queue_max", "messages"),
     )
 
 
@@ -220,41 +172,31 @@ def check_p4(found: Outcomes) -> Claim:
     workload = found.one(COMPARED, ACTIVE).run.burst.workload
     subscriptions = workload.roots * workload.step
     return Claim(
-        id="P4",
-        claim=(
-            "Routing tables at the core at the end: active about 1,000 entries of 30,000, lazy "
-            "larger, selective smallest once covering subscriptions have gone."
-        ),
-        checks=[
+        "P4",
+        "Routing tables at the core at the end: active about 1,000 entries of 30,000, lazy "
+        "larger, selective smallest once covering subscriptions have gone.",
+        [
             Check(
-                name="active, of all subscriptions",
-                value=tables(ACTIVE) / subscriptions,
-                unit=SHARE,
-                paper="1,000 of 30,000",
+                "active, of all subscriptions",
+                tables(ACTIVE) / subscriptions,
+                SHARE,
+                "1,000 of 30,000",
                 low=1 / 60,
                 high=1 / 15,
             ),
+            Check("lazy over active", tables(LAZY) / tables(ACTIVE), RATIO, "larger", low=1.01),
             Check(
-                name="lazy over active",
-                value=tables(LAZY) / tables(ACTIVE),
-                unit=RATIO,
-                paper="larger",
-                low=1.01,
-            ),
-            Check(
-                name="selective over active",
-                value=tables(SELECTIVE) / tables(ACTIVE),
-                unit=RATIO,
-                paper="smallest",
+                "selective over active",
+                tables(SELECTIVE) / tables(ACTIVE),
+                RATIO,
+                "smallest",
                 high=0.99,
             ),
         ],
-        explanation=_EXPLAIN_TABLES,
-        note=(
-            f"of {subscriptions:,} subscriptions the core's mean is {tables(ACTIVE):,.0f} entries "
-            f"with active, {tables(LAZY):,.0f} with lazy and {tables(SELECTIVE):,.0f} with "
-            "selective covering"
-        ),
+        _EXPLAIN_TABLES,
+        f"of {subscriptions:,} subscriptions the core's mean is {tables(ACTIVE):,.0f} entries "
+        f"with active, {tables(LAZY):,.0f} with lazy and {tables(SELECTIVE):,.0f} with "
+        "selective covering",
     )
 
 
@@ -264,32 +206,32 @@ def check_p5(found: Outcomes) -> Claim:
         found.value("false_positives", COMPARED, covering) for covering in (ACTIVE, LAZY, PACKED)
     )
     return Claim(
-        id="P5",
-        claim="False positives are 0.38 % of the publication traffic, 0.01 % at the core.",
-        checks=[
+        "P5",
+        "False positives are 0.38 % of the publication traffic, 0.01 % at the core.",
+        [
             Check(
-                name="selective",
-                value=found.value("false_positives", COMPARED, SELECTIVE),
-                unit=SHARE,
-                paper="0.38 %",
+                "selective",
+                found.value("false_positives", COMPARED, SELECTIVE),
+                SHARE,
+                "0.38 %",
                 high=0.0076,
             ),
             Check(
-                name="selective at the core",
-                value=found.value("false_positives_core", COMPARED, SELECTIVE),
-                unit=SHARE,
-                paper="0.01 %",
+                "selective at the core",
+                found.value("false_positives_core", COMPARED, SELECTIVE),
+                SHARE,
+                "0.01 %",
                 high=0.0002,
             ),
             Check(
-                name="active, lazy and packed together",
-                value=others,
-                unit=SHARE,
-                paper="only the selective algorithm has any",
+                "active, lazy and packed together",
+                others,
+                SHARE,
+                "only the selective algorithm has any",
                 high=0.0,
             ),
         ],
-        explanation=_EXPLAIN_FALSE_POSITIVES,
+        _EXPLAIN_FALSE_POSITIVES,
     )
 
 

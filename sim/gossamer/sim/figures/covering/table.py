@@ -139,49 +139,45 @@ def check_i1(measured: Sequence[Times]) -> Claim:
     times = {one.covering: one for one in measured}
     active, lazy, off = (times[covering] for covering in COVERINGS)
     return Claim(
-        id="I1",
-        claim=(
-            "42,000 subscriptions, a message each: matching 0.81, 1.6 and 1.6 ms, covering 12, 27 "
-            "and 0 ms, publication 3.0, 6.2 and 7.9 ms (active, lazy, none): covering costs an "
-            "order more than matching, active covering halves publication time."
-        ),
-        checks=[
+        "I1",
+        "42,000 subscriptions, a message each: matching 0.81, 1.6 and 1.6 ms, covering 12, 27 "
+        "and 0 ms, publication 3.0, 6.2 and 7.9 ms (active, lazy, none): covering costs an "
+        "order more than matching, active covering halves publication time.",
+        [
             Check(
-                name="covering over matching, active",
-                value=(active.subscription - off.subscription) / off.subscription,
-                unit=RATIO,
-                paper="12 over 0.81",
+                "covering over matching, active",
+                (active.subscription - off.subscription) / off.subscription,
+                RATIO,
+                "12 over 0.81",
                 low=5,
             ),
             Check(
-                name="covering over matching, lazy",
-                value=(lazy.subscription - off.subscription) / off.subscription,
-                unit=RATIO,
-                paper="27 over 1.6",
+                "covering over matching, lazy",
+                (lazy.subscription - off.subscription) / off.subscription,
+                RATIO,
+                "27 over 1.6",
                 low=5,
             ),
             Check(
-                name="publication, active over none",
-                value=active.publication / off.publication,
-                unit=RATIO,
-                paper="3.0 over 7.9",
+                "publication, active over none",
+                active.publication / off.publication,
+                RATIO,
+                "3.0 over 7.9",
                 high=0.6,
             ),
             Check(
-                name="publication, lazy over none",
-                value=lazy.publication / off.publication,
-                unit=RATIO,
-                paper="6.2 over 7.9",
+                "publication, lazy over none",
+                lazy.publication / off.publication,
+                RATIO,
+                "6.2 over 7.9",
                 low=0.6,
                 high=1.0,
             ),
         ],
-        explanation=(
-            "The matching index answers what covers a filter about as fast as it takes the filter "
-            "in, and what a publication costs depends on how much it matches rather than on how "
-            "much there is"
-        ),
-        note="microseconds of processor time a subscription and a publication: "
+        "The matching index answers what covers a filter about as fast as it takes the filter "
+        "in, and what a publication costs depends on how much it matches rather than on how "
+        "much there is",
+        "microseconds of processor time a subscription and a publication: "
         + "; ".join(
             f"{one.covering} {one.subscription:.0f} and {one.publication:.0f}" for one in measured
         )

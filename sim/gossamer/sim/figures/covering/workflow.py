@@ -46,59 +46,57 @@ def check_i6(found: Scenes) -> Claim:
         return found.value(measure, WORKFLOW, covering, TOGETHER)
 
     return Claim(
-        id="I6",
-        claim=(
-            "Business processes: worst delay 400 s with active covering, 0.24 s on average with "
-            "incremental pruning; core queue above 18,400 against next to none; tables fluctuate "
-            "much less."
-        ),
-        checks=[
+        "I6",
+        "Business processes: worst delay 400 s with active covering, 0.24 s on average with "
+        "incremental pruning; core queue above 18,400 against next to none; tables fluctuate "
+        "much less.",
+        [
             Check(
-                name="worst delay, active",
-                value=value("delay_max_s", ACTIVE),
-                unit=SECONDS,
-                paper="400 s",
+                "worst delay, active",
+                value("delay_max_s", ACTIVE),
+                SECONDS,
+                "400 s",
                 low=130,
                 high=1_200,
             ),
             Check(
-                name="mean delay, incremental",
-                value=value("delay_mean_s", INCREMENTAL),
-                unit=SECONDS,
-                paper="about 0.24 s, stable",
+                "mean delay, incremental",
+                value("delay_mean_s", INCREMENTAL),
+                SECONDS,
+                "about 0.24 s, stable",
                 high=0.72,
             ),
             Check(
-                name="worst delay, active over incremental",
-                value=value("delay_max_s", ACTIVE) / value("delay_max_s", INCREMENTAL),
-                unit=RATIO,
-                paper="400 s against stable delays",
+                "worst delay, active over incremental",
+                value("delay_max_s", ACTIVE) / value("delay_max_s", INCREMENTAL),
+                RATIO,
+                "400 s against stable delays",
                 low=100,
             ),
             Check(
-                name="longest core queue, active",
-                value=value("queue_core_max", ACTIVE),
-                unit=COUNT,
-                paper="above 18,400",
+                "longest core queue, active",
+                value("queue_core_max", ACTIVE),
+                COUNT,
+                "above 18,400",
                 low=6_100,
             ),
             Check(
-                name="longest core queue, incremental",
-                value=value("queue_core_max", INCREMENTAL),
-                unit=COUNT,
-                paper="virtually no congestion",
+                "longest core queue, incremental",
+                value("queue_core_max", INCREMENTAL),
+                COUNT,
+                "virtually no congestion",
                 high=100,
             ),
             Check(
-                name="fluctuation of tables, incremental over active",
-                value=value("table_sd", INCREMENTAL) / value("table_sd", ACTIVE),
-                unit=RATIO,
-                paper="much less severe",
+                "fluctuation of tables, incremental over active",
+                value("table_sd", INCREMENTAL) / value("table_sd", ACTIVE),
+                RATIO,
+                "much less severe",
                 high=0.5,
             ),
         ],
-        explanation=_EXPLANATION,
-        note=_note(found),
+        _EXPLANATION,
+        _note(found),
     )
 
 

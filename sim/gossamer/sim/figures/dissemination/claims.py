@@ -60,10 +60,10 @@ def check_t1(found: Outcomes) -> Claim:
     least, most = shares[0], shares[-1]
     checks = [
         Check(
-            name=f"{strategy}, {locality}: {100 * most:g} % over 3 % sampled",
-            value=found.over_share(strategy, locality, most, SHARE),
-            unit=RATIO,
-            paper="only a marginal reduction",
+            f"{strategy}, {locality}: {100 * most:g} % over 3 % sampled",
+            found.over_share(strategy, locality, most, SHARE),
+            RATIO,
+            "only a marginal reduction",
             low=0.9,
             high=1.02,
         )
@@ -72,21 +72,19 @@ def check_t1(found: Outcomes) -> Claim:
     ]
     checks.append(
         Check(
-            name=f"MULT, Localized1: {100 * least:g} % over 3 % sampled",
-            value=found.over_share("MULT", LOCALIZED1, least, SHARE),
-            unit=RATIO,
-            paper="a significant reduction by 3 %",
+            f"MULT, Localized1: {100 * least:g} % over 3 % sampled",
+            found.over_share("MULT", LOCALIZED1, least, SHARE),
+            RATIO,
+            "a significant reduction by 3 %",
             low=1.1,
         )
     )
     return Claim(
-        id="T1",
-        claim="Sampling beyond 3 % of the documents buys only a marginal gain.",
-        checks=checks,
-        explanation=(
-            f"Beyond 3 % there is nothing to gain at all. {STUBS}, so that even a tenth of a per "
-            "cent loses less than we expected of it"
-        ),
+        "T1",
+        "Sampling beyond 3 % of the documents buys only a marginal gain.",
+        checks,
+        f"Beyond 3 % there is nothing to gain at all. {STUBS}, so that even a tenth of a per "
+        "cent loses less than we expected of it",
     )
 
 
@@ -96,34 +94,32 @@ def check_t2(found: Outcomes) -> Claim:
     for locality in (LOCALIZED1, LOCALIZED2, UNIFORM):
         checks += [
             Check(
-                name=f"SemCast over MULT, {locality}",
-                value=found.ratio("SemCast", "MULT", locality),
-                unit=RATIO,
-                paper="nearly 2",
+                f"SemCast over MULT, {locality}",
+                found.ratio("SemCast", "MULT", locality),
+                RATIO,
+                "nearly 2",
                 low=1.33,
                 high=2.67,
             ),
             Check(
-                name=f"SemCast filtered over SemCast, {locality}",
-                value=found.ratio("SemCast-filtered", "SemCast", locality),
-                unit=RATIO,
-                paper="30 % saved",
+                f"SemCast filtered over SemCast, {locality}",
+                found.ratio("SemCast-filtered", "SemCast", locality),
+                RATIO,
+                "30 % saved",
                 low=0.6,
                 high=0.8,
             ),
         ]
     return Claim(
-        id="T2",
-        claim="SemCast costs about twice MULT; internal filtering on its trees saves 30 %.",
-        checks=checks,
-        explanation=(
-            "What SemCast costs hangs on two things that neither paper tells: how many channels "
-            "there may be, and where documents go that the sample had none alike of. With random "
-            "keywords 97 % of the documents are such, and the wider spread the subscribers of a "
-            "keyword are, the more brokers a channel has that do not want them; filters, which "
-            "spare just these, then save far more"
-        ),
-        note=_elsewhere(found, "SemCast", "MULT", "SemCast over MULT"),
+        "T2",
+        "SemCast costs about twice MULT; internal filtering on its trees saves 30 %.",
+        checks,
+        "What SemCast costs hangs on two things that neither paper tells: how many channels "
+        "there may be, and where documents go that the sample had none alike of. With random "
+        "keywords 97 % of the documents are such, and the wider spread the subscribers of a "
+        "keyword are, the more brokers a channel has that do not want them; filters, which "
+        "spare just these, then save far more",
+        _elsewhere(found, "SemCast", "MULT", "SemCast over MULT"),
     )
 
 
@@ -134,34 +130,23 @@ def check_t3(found: Outcomes) -> Claim:
     flooded = found.ratios("SPT-flooded", "SINGLE", LOCALIZED1)
     sizes = [one.brokers for one in found.select(COSTS, "SINGLE", LOCALIZED1)]
     return Claim(
-        id="T3",
-        claim="SINGLE costs up to 10 times less than SPT, the factor growing with size.",
-        checks=[
+        "T3",
+        "SINGLE costs up to 10 times less than SPT, the factor growing with size.",
+        [
+            Check("SPT over SINGLE, the most anywhere", most, RATIO, "up to 10", low=5, high=20),
             Check(
-                name="SPT over SINGLE, the most anywhere",
-                value=most,
-                unit=RATIO,
-                paper="up to 10",
-                low=5,
-                high=20,
-            ),
-            Check(
-                name=f"SPT over SINGLE, {sizes[-1]:,} over {sizes[0]:,} brokers, Localized1",
-                value=float(ratios[-1] / ratios[0]),
-                unit=RATIO,
-                paper="increases consistently",
+                f"SPT over SINGLE, {sizes[-1]:,} over {sizes[0]:,} brokers, Localized1",
+                float(ratios[-1] / ratios[0]),
+                RATIO,
+                "increases consistently",
                 low=1.1,
             ),
         ],
-        explanation=(
-            "The paper lets brokers inside a tree filter (Sec. III-A), and so does SPT here. Only "
-            "beside an SPT whose brokers do not filter a factor of ten appears, and it grows with "
-            f"size. {STUBS}"
-        ),
-        note=(
-            f"Without filters, SPT over SINGLE is {flooded[0]:.1f} at {sizes[0]:,} brokers and "
-            f"{flooded[-1]:.1f} at {sizes[-1]:,}. " + _elsewhere(found, "SPT", "SINGLE", "Filtered")
-        ),
+        "The paper lets brokers inside a tree filter (Sec. III-A), and so does SPT here. Only "
+        "beside an SPT whose brokers do not filter a factor of ten appears, and it grows with "
+        f"size. {STUBS}",
+        f"Without filters, SPT over SINGLE is {flooded[0]:.1f} at {sizes[0]:,} brokers and "
+        f"{flooded[-1]:.1f} at {sizes[-1]:,}. " + _elsewhere(found, "SPT", "SINGLE", "Filtered"),
     )
 
 
@@ -172,43 +157,39 @@ def check_t4(found: Outcomes) -> Claim:
     for locality in localized:
         checks += [
             Check(
-                name=f"SINGLE over OPT, {locality}",
-                value=found.ratio("SINGLE", "OPT", locality),
-                unit=RATIO,
-                paper="OPT 60 to 70 % less",
+                f"SINGLE over OPT, {locality}",
+                found.ratio("SINGLE", "OPT", locality),
+                RATIO,
+                "OPT 60 to 70 % less",
                 low=1.9,
                 high=4.4,
             ),
             Check(
-                name=f"MULT over OPT, {locality}",
-                value=found.ratio("MULT", "OPT", locality),
-                unit=RATIO,
-                paper="within 10 %",
+                f"MULT over OPT, {locality}",
+                found.ratio("MULT", "OPT", locality),
+                RATIO,
+                "within 10 %",
                 high=1.13,
             ),
             Check(
-                name=f"MULT over SINGLE, {locality}",
-                value=found.ratio("MULT", "SINGLE", locality),
-                unit=RATIO,
-                paper="nearly 50 % less",
+                f"MULT over SINGLE, {locality}",
+                found.ratio("MULT", "SINGLE", locality),
+                RATIO,
+                "nearly 50 % less",
                 low=0.33,
                 high=0.67,
             ),
         ]
     return Claim(
-        id="T4",
-        claim=(
-            "OPT costs 60 to 70 % less than SINGLE; MULT is within 10 % of OPT and, with "
-            "localised subscriptions, about 50 % below SINGLE."
-        ),
-        checks=checks,
-        explanation=(
-            f"{STUBS}: SINGLE is within a tenth of OPT, and MULT, which may end with one tree, "
-            "cannot be much better. Where stubs are linked or there are none, the gap opens, but "
-            "MULT does not close it: a further tree pays for all documents that it shares with "
-            "others by a second way through the same brokers"
-        ),
-        note=". ".join(
+        "T4",
+        "OPT costs 60 to 70 % less than SINGLE; MULT is within 10 % of OPT and, with "
+        "localised subscriptions, about 50 % below SINGLE.",
+        checks,
+        f"{STUBS}: SINGLE is within a tenth of OPT, and MULT, which may end with one tree, "
+        "cannot be much better. Where stubs are linked or there are none, the gap opens, but "
+        "MULT does not close it: a further tree pays for all documents that it shares with "
+        "others by a second way through the same brokers",
+        ". ".join(
             _elsewhere(found, above, below, f"{above} over {below}")
             for above, below in (("SINGLE", "OPT"), ("MULT", "SINGLE"))
         ),
@@ -219,28 +200,21 @@ def check_t5(found: Outcomes) -> Claim:
     """Fig. 5(c): nothing to divide where subscribers are anywhere."""
     trees = [one.trees for one in found.select(COSTS, "MULT", UNIFORM)]
     return Claim(
-        id="T5",
-        claim="Uniform subscriptions: MULT picks one cluster, and SINGLE and MULT cost the same.",
-        checks=[
+        "T5",
+        "Uniform subscriptions: MULT picks one cluster, and SINGLE and MULT cost the same.",
+        [
+            Check("trees of MULT, most", float(max(trees)), COUNT, "1", low=1, high=1),
             Check(
-                name="trees of MULT, most",
-                value=float(max(trees)),
-                unit=COUNT,
-                paper="1",
-                low=1,
-                high=1,
-            ),
-            Check(
-                name="MULT over SINGLE",
-                value=found.ratio("MULT", "SINGLE", UNIFORM),
-                unit=RATIO,
-                paper="almost the same",
+                "MULT over SINGLE",
+                found.ratio("MULT", "SINGLE", UNIFORM),
+                RATIO,
+                "almost the same",
                 low=0.98,
                 high=1.02,
             ),
         ],
-        explanation="MULT found several groups to cost less",
-        note=_elsewhere(found, "MULT", "SINGLE", "MULT over SINGLE", UNIFORM),
+        "MULT found several groups to cost less",
+        _elsewhere(found, "MULT", "SINGLE", "MULT over SINGLE", UNIFORM),
     )
 
 
@@ -279,52 +253,48 @@ def check_t6(found: Outcomes) -> Claim:
         best = int(costs.argmin())
         checks += [
             Check(
-                name=f"{strategy}, trees at the least cost",
-                value=float(trees[best]),
-                unit=COUNT,
-                paper="80 to 100",
+                f"{strategy}, trees at the least cost",
+                float(trees[best]),
+                COUNT,
+                "80 to 100",
                 low=53,
                 high=133,
             ),
             Check(
-                name=f"{strategy}, least cost over that of all apart",
-                value=float(costs[best] / costs[0]),
-                unit=RATIO,
-                paper="cost falls at first",
+                f"{strategy}, least cost over that of all apart",
+                float(costs[best] / costs[0]),
+                RATIO,
+                "cost falls at first",
                 high=0.9,
             ),
         ]
     _, costs = _curve(_merged(found, "MULT", TRANSIT_STUB))
     checks += [
         Check(
-            name="MULT, one tree over the least cost",
-            value=float(costs[-1] / costs.min()),
-            unit=RATIO,
-            paper="cost rises again, by about half",
+            "MULT, one tree over the least cost",
+            float(costs[-1] / costs.min()),
+            RATIO,
+            "cost rises again, by about half",
             low=1.33,
         ),
         Check(
-            name="MULT, largest rise of duplicates between states, of those at first",
-            value=_largest_rise(_merged(found, "MULT", TRANSIT_STUB)),
-            unit=RATIO,
-            paper="fall steadily",
+            "MULT, largest rise of duplicates between states, of those at first",
+            _largest_rise(_merged(found, "MULT", TRANSIT_STUB)),
+            RATIO,
+            "fall steadily",
             high=0.02,
         ),
     ]
     return Claim(
-        id="T6",
-        claim=(
-            "500 brokers, Localized1: cost falls, then rises as clusters merge, the least at 80 to "
-            "100 trees; duplicates fall steadily."
-        ),
-        checks=checks,
-        explanation=(
-            f"{STUBS}. A merger so costs nothing and spares duplicates, down to the last. A hollow "
-            "appears where documents are as local as can be, of one keyword, on a graph without "
-            "stubs; but there a document that was not sampled matches many groups, so that one "
-            "tree costs all documents less"
-        ),
-        note=_least_elsewhere(found),
+        "T6",
+        "500 brokers, Localized1: cost falls, then rises as clusters merge, the least at 80 to "
+        "100 trees; duplicates fall steadily.",
+        checks,
+        f"{STUBS}. A merger so costs nothing and spares duplicates, down to the last. A hollow "
+        "appears where documents are as local as can be, of one keyword, on a graph without "
+        "stubs; but there a document that was not sampled matches many groups, so that one "
+        "tree costs all documents less",
+        _least_elsewhere(found),
     )
 
 
@@ -332,10 +302,10 @@ def check_t7(found: Outcomes) -> Claim:
     """Fig. 6 and 8: both ways of grouping."""
     checks = [
         Check(
-            name=f"cost of MULT2 over MULT, {locality}",
-            value=found.ratio("MULT2", "MULT", locality),
-            unit=RATIO,
-            paper="3 to 5 % less",
+            f"cost of MULT2 over MULT, {locality}",
+            found.ratio("MULT2", "MULT", locality),
+            RATIO,
+            "3 to 5 % less",
             low=0.93,
             high=0.99,
         )
@@ -349,35 +319,31 @@ def check_t7(found: Outcomes) -> Claim:
     ]
     checks += [
         Check(
-            name="trees of MULT2 over MULT",
-            value=second / first,
-            unit=RATIO,
-            paper="up to 20 % fewer",
+            "trees of MULT2 over MULT",
+            second / first,
+            RATIO,
+            "up to 20 % fewer",
             low=0.75,
             high=1.0,
         ),
         Check(
-            name="planning time, MULT2 over MULT, most",
-            value=max(times),
-            unit=RATIO,
-            paper="several orders of magnitude",
+            "planning time, MULT2 over MULT, most",
+            max(times),
+            RATIO,
+            "several orders of magnitude",
             low=100,
         ),
     ]
     return Claim(
-        id="T7",
-        claim=(
-            "MULT2 is 3 to 5 % cheaper than MULT and makes up to 20 % fewer trees; MULT is orders "
-            "of magnitude faster."
-        ),
-        checks=checks,
-        explanation=(
-            "Both end with one tree or few, so that neither can be cheaper. MULT2 stops where no "
-            "two groups save, MULT looks at every number of groups. A tree for two groups takes a "
-            "fraction of a millisecond here, with the table of shortest paths, and pairs that "
-            "share no document are not judged; so Algorithm 2 is slower by less than in the paper"
-        ),
-        note=_lists(found),
+        "T7",
+        "MULT2 is 3 to 5 % cheaper than MULT and makes up to 20 % fewer trees; MULT is orders "
+        "of magnitude faster.",
+        checks,
+        "Both end with one tree or few, so that neither can be cheaper. MULT2 stops where no "
+        "two groups save, MULT looks at every number of groups. A tree for two groups takes a "
+        "fraction of a millisecond here, with the table of shortest paths, and pairs that "
+        "share no document are not judged; so Algorithm 2 is slower by less than in the paper",
+        _lists(found),
     )
 
 

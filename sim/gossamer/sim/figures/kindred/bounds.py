@@ -78,9 +78,9 @@ class Bound:
         if not sizes or self.nodes not in {None, *sizes}:
             return None
         return Check(
-            name=f"{self.name}, {self.kind}",
-            value=found.value(self.measure, self.study, KINDRED, self.kind, self.x),
-            unit=_UNITS[self.measure],
+            f"{self.name}, {self.kind}",
+            found.value(self.measure, self.study, KINDRED, self.kind, self.x),
+            _UNITS[self.measure],
             low=self.low,
             high=self.high,
         )
@@ -244,11 +244,11 @@ def _claim(found: Measurements, name: str, *, real_trace: bool) -> Claim:
         if name in _OF_THE_REAL_TRACE and not real_trace:
             skipped = f"not run: {REAL_TRACE} is not in shared/data beside the checkout"
     return Claim(
-        id=name,
-        claim=sentence,
-        checks=checks,
-        explanation=_EXPLANATIONS.get(name, "") or "docs/kindred.md says what decides these values",
-        note=_seeds(found, bounds) if checks else "",
+        name,
+        sentence,
+        checks,
+        _EXPLANATIONS.get(name, "") or "docs/kindred.md says what decides these values",
+        _seeds(found, bounds) if checks else "",
         skipped=skipped,
     )
 

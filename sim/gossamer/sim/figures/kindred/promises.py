@@ -50,48 +50,48 @@ def check_promises(found: Measurements, data: Data) -> list[Claim]:
 def _v1(found: Measurements) -> Claim:
     checks = [
         Check(
-            name=f"kindred with {friends:g} friends besides, skewed",
-            value=found.value(OVERHEAD, FRIENDS, KINDRED, SKEWED, friends),
-            unit=SHARE,
-            paper="22 %" if friends == 0 else "below 10 %",
+            f"kindred with {friends:g} friends besides, skewed",
+            found.value(OVERHEAD, FRIENDS, KINDRED, SKEWED, friends),
+            SHARE,
+            "22 %" if friends == 0 else "below 10 %",
             high=0.29 if friends == 0 else 0.12,
         )
         for friends in found.places(FRIENDS, KINDRED, SKEWED)
         if friends in (0, LINKS)
     ]
     return Claim(
-        id="V1",
-        claim="Overhead with skewed subscriptions: 22 % without friends, below 10 % with 8.",
-        checks=checks,
-        explanation="",
-        note=_beside(found, OVERHEAD, FRIENDS, SKEWED, LINKS, percent=True),
+        "V1",
+        "Overhead with skewed subscriptions: 22 % without friends, below 10 % with 8.",
+        checks,
+        "",
+        _beside(found, OVERHEAD, FRIENDS, SKEWED, LINKS, percent=True),
     )
 
 
 def _v2(found: Measurements) -> Claim:
     friends = found.places(FRIENDS, KINDRED, SKEWED)[0]
     return Claim(
-        id="V2",
-        claim="Mean delivery path: 3 hops, where the baseline has about 7.",
-        checks=[
+        "V2",
+        "Mean delivery path: 3 hops, where the baseline has about 7.",
+        [
             Check(
-                name="depth of the tree, skewed",
-                value=found.value(TREE, FRIENDS, KINDRED, SKEWED, friends),
-                unit=HOPS,
-                paper="3",
+                "depth of the tree, skewed",
+                found.value(TREE, FRIENDS, KINDRED, SKEWED, friends),
+                HOPS,
+                "3",
                 high=4.0,
             ),
             Check(
-                name="depth of the baseline's, skewed",
-                value=found.value(TREE, FRIENDS, BASELINE, SKEWED, 0),
-                unit=HOPS,
-                paper="about 7",
+                "depth of the baseline's, skewed",
+                found.value(TREE, FRIENDS, BASELINE, SKEWED, 0),
+                HOPS,
+                "about 7",
                 low=5.0,
                 high=9.5,
             ),
         ],
-        explanation="a tree is as deep as the arc of those who want an event is wide",
-        note=f"hops from the publisher: {_beside(found, PATH, FRIENDS, SKEWED, LINKS)}",
+        "a tree is as deep as the arc of those who want an event is wide",
+        f"hops from the publisher: {_beside(found, PATH, FRIENDS, SKEWED, LINKS)}",
     )
 
 
@@ -100,27 +100,21 @@ def _v3(found: Measurements) -> Claim:
     for nodes in _reference_sizes(found):
         random = found.value(OVERHEAD, SIZES, KINDRED, RANDOM, nodes)
         checks += [
+            Check(f"kindred, random at {nodes:,.0f} nodes", random, SHARE, "60 %", high=0.7),
             Check(
-                name=f"kindred, random at {nodes:,.0f} nodes",
-                value=random,
-                unit=SHARE,
-                paper="60 %",
-                high=0.7,
-            ),
-            Check(
-                name=f"kindred, skewed over random at {nodes:,.0f} nodes",
-                value=found.value(OVERHEAD, SIZES, KINDRED, SKEWED, nodes) / random,
-                unit=RATIO,
-                paper="one sixth",
+                f"kindred, skewed over random at {nodes:,.0f} nodes",
+                found.value(OVERHEAD, SIZES, KINDRED, SKEWED, nodes) / random,
+                RATIO,
+                "one sixth",
                 high=0.25,
             ),
         ]
     return Claim(
-        id="V3",
-        claim="Overhead: 60 % with random subscriptions, skewed ones one sixth of that.",
-        checks=checks,
-        explanation="",
-        note="it is not flat in network size as in the paper, but falls",
+        "V3",
+        "Overhead: 60 % with random subscriptions, skewed ones one sixth of that.",
+        checks,
+        "",
+        "it is not flat in network size as in the paper, but falls",
     )
 
 
@@ -131,32 +125,30 @@ def _v4(found: Measurements) -> Claim:
             ours = found.value(measure, SIZES, KINDRED, RANDOM, nodes)
             checks.append(
                 Check(
-                    name=f"{name}, kindred over baseline, random at {nodes:,.0f} nodes",
-                    value=ours / found.value(measure, SIZES, BASELINE, RANDOM, nodes),
-                    unit=RATIO,
-                    paper="nearly one third",
+                    f"{name}, kindred over baseline, random at {nodes:,.0f} nodes",
+                    ours / found.value(measure, SIZES, BASELINE, RANDOM, nodes),
+                    RATIO,
+                    "nearly one third",
                     high=0.45,
                 )
             )
         checks.append(
             Check(
-                name=f"hops, kindred, skewed over random at {nodes:,.0f} nodes",
-                value=found.value(PATH, SIZES, KINDRED, SKEWED, nodes)
+                f"hops, kindred, skewed over random at {nodes:,.0f} nodes",
+                found.value(PATH, SIZES, KINDRED, SKEWED, nodes)
                 / found.value(PATH, SIZES, KINDRED, RANDOM, nodes),
-                unit=RATIO,
-                paper="slightly above 1",
+                RATIO,
+                "slightly above 1",
                 low=1.0,
                 high=1.3,
             )
         )
     return Claim(
-        id="V4",
-        claim="Paths nearly one third of the baseline's, skewed ones slightly longer.",
-        checks=checks,
-        explanation=(
-            "with skewed subscriptions more nodes want an event, so that the last of them are "
-            "farther from its key"
-        ),
+        "V4",
+        "Paths nearly one third of the baseline's, skewed ones slightly longer.",
+        checks,
+        "with skewed subscriptions more nodes want an event, so that the last of them are "
+        "farther from its key",
     )
 
 
@@ -168,40 +160,34 @@ def _v5(found: Measurements) -> Claim:
 
     _, random = found.series(OVERHEAD, ATTRIBUTES, KINDRED, RANDOM)
     return Claim(
-        id="V5",
-        claim="1 to 5 attributes: 58 %, below the baseline; skewed one third; shorter paths.",
-        checks=[
+        "V5",
+        "1 to 5 attributes: 58 %, below the baseline; skewed one third; shorter paths.",
+        [
+            Check("kindred, random, 1 attribute", float(random[0]), SHARE, "58 %", high=0.68),
             Check(
-                name="kindred, random, 1 attribute",
-                value=float(random[0]),
-                unit=SHARE,
-                paper="58 %",
-                high=0.68,
-            ),
-            Check(
-                name="kindred over baseline, random, most",
-                value=ratios(OVERHEAD, RANDOM),
-                unit=RATIO,
-                paper="below 1",
+                "kindred over baseline, random, most",
+                ratios(OVERHEAD, RANDOM),
+                RATIO,
+                "below 1",
                 high=0.99,
             ),
             Check(
-                name="kindred over baseline, skewed, most",
-                value=ratios(OVERHEAD, SKEWED),
-                unit=RATIO,
-                paper="about one third",
+                "kindred over baseline, skewed, most",
+                ratios(OVERHEAD, SKEWED),
+                RATIO,
+                "about one third",
                 high=0.45,
             ),
             Check(
-                name="hops, kindred over baseline, most",
-                value=max(ratios(PATH, kind) for kind in KINDS),
-                unit=RATIO,
-                paper="below 1",
+                "hops, kindred over baseline, most",
+                max(ratios(PATH, kind) for kind in KINDS),
+                RATIO,
+                "below 1",
                 high=0.99,
             ),
         ],
-        explanation="",
-        note=f"{found.nodes(ATTRIBUTES):,} nodes",
+        "",
+        f"{found.nodes(ATTRIBUTES):,} nodes",
     )
 
 
@@ -214,52 +200,48 @@ def _v6(found: Measurements) -> Claim:
     for kind in KINDS:
         checks += [
             Check(
-                name=f"most loaded node, {kind}",
-                value=worst("load_max", kind),
-                unit=SHARE,
-                paper="at most 30 %",
+                f"most loaded node, {kind}",
+                worst("load_max", kind),
+                SHARE,
+                "at most 30 %",
                 high=0.3,
             ),
             Check(
-                name=f"95th percentile, {kind}",
-                value=worst("load_p95", kind),
-                unit=SHARE,
-                paper="below 20 %",
-                high=0.2,
+                f"95th percentile, {kind}", worst("load_p95", kind), SHARE, "below 20 %", high=0.2
             ),
         ]
     return Claim(
-        id="V6",
-        claim="1 to 3 attributes: no node carries more than 30 % load, 95 % of nodes below 20 %.",
-        checks=checks,
-        explanation="",
-        note=f"{found.nodes(ATTRIBUTES):,} nodes; worst of 1, 2 and 3 attributes",
+        "V6",
+        "1 to 3 attributes: no node carries more than 30 % load, 95 % of nodes below 20 %.",
+        checks,
+        "",
+        f"{found.nodes(ATTRIBUTES):,} nodes; worst of 1, 2 and 3 attributes",
     )
 
 
 def _v7(found: Measurements) -> Claim:
     feasible = found.value("feasible_hit_ratio", RATES, KINDRED, SKEWED, 5)
     return Claim(
-        id="V7",
-        claim="A node handles X messages a round: the hit ratio survives rates up to 5 X.",
-        checks=[
+        "V7",
+        "A node handles X messages a round: the hit ratio survives rates up to 5 X.",
+        [
             Check(
-                name="random, at 5 X",
-                value=found.value("hit_ratio", RATES, KINDRED, RANDOM, 5),
-                unit=SHARE,
-                paper="survives",
+                "random, at 5 X",
+                found.value("hit_ratio", RATES, KINDRED, RANDOM, 5),
+                SHARE,
+                "survives",
                 low=0.9,
             ),
             Check(
-                name="skewed, at 5 X, of what its nodes could take",
-                value=found.value("hit_ratio", RATES, KINDRED, SKEWED, 5) / feasible,
-                unit=SHARE,
-                paper="survives",
+                "skewed, at 5 X, of what its nodes could take",
+                found.value("hit_ratio", RATES, KINDRED, SKEWED, 5) / feasible,
+                SHARE,
+                "survives",
                 low=0.9,
             ),
         ],
-        explanation="what a peer drops is lost to those below it",
-        note=_beside(found, "hit_ratio", RATES, RANDOM, 5, percent=True),
+        "what a peer drops is lost to those below it",
+        _beside(found, "hit_ratio", RATES, RANDOM, 5, percent=True),
     )
 
 
@@ -270,56 +252,48 @@ def _v8(found: Measurements, data: Data) -> Claim:
         hourly = ratios[np.isfinite(ratios)]
         checks += [
             Check(
-                name=f"kindred, {kind}",
-                value=found.value("hit_ratio", CHURN, KINDRED, kind, 0),
-                unit=SHARE,
-                paper="100 % but for a dip",
+                f"kindred, {kind}",
+                found.value("hit_ratio", CHURN, KINDRED, kind, 0),
+                SHARE,
+                "100 % but for a dip",
                 low=0.99,
             ),
+            Check(f"worst hour, {kind}", float(hourly.min()), SHARE, "a slight dip", low=0.9),
             Check(
-                name=f"worst hour, {kind}",
-                value=float(hourly.min()),
-                unit=SHARE,
-                paper="a slight dip",
-                low=0.9,
-            ),
-            Check(
-                name=f"hours below 97 %, {kind}",
-                value=float(np.mean(hourly < 0.97)),
-                unit=SHARE,
-                paper="few, quick recovery",
+                f"hours below 97 %, {kind}",
+                float(np.mean(hourly < 0.97)),
+                SHARE,
+                "few, quick recovery",
                 high=0.1,
             ),
         ]
     return Claim(
-        id="V8",
-        claim="Under churn the hit ratio is 100 % but for a slight dip, with quick recovery.",
-        checks=checks,
-        explanation="",
-        note=_under_churn(found, "hit_ratio", data),
+        "V8",
+        "Under churn the hit ratio is 100 % but for a slight dip, with quick recovery.",
+        checks,
+        "",
+        _under_churn(found, "hit_ratio", data),
     )
 
 
 def _v9(found: Measurements, data: Data) -> Claim:
     return Claim(
-        id="V9",
-        claim="Under churn overhead is one fourth of the baseline's, both workloads.",
-        checks=[_over_baseline(found, "overhead", OVERHEAD, kind) for kind in KINDS],
-        explanation="overhead is about what it is without churn in a network of that size",
-        note=_under_churn(found, OVERHEAD, data),
+        "V9",
+        "Under churn overhead is one fourth of the baseline's, both workloads.",
+        [_over_baseline(found, "overhead", OVERHEAD, kind) for kind in KINDS],
+        "overhead is about what it is without churn in a network of that size",
+        _under_churn(found, OVERHEAD, data),
     )
 
 
 def _v10(found: Measurements, data: Data) -> Claim:
     return Claim(
-        id="V10",
-        claim="Under churn delivery paths are four times shorter than the baseline's.",
-        checks=[_over_baseline(found, "depth of the tree", TREE, kind) for kind in KINDS],
-        explanation=(
-            "with skewed subscriptions more nodes want an event, and a tree is as deep as their "
-            "arc is wide"
-        ),
-        note=f"hops from the publisher: {_beside(found, PATH, CHURN, RANDOM, 0)}; "
+        "V10",
+        "Under churn delivery paths are four times shorter than the baseline's.",
+        [_over_baseline(found, "depth of the tree", TREE, kind) for kind in KINDS],
+        "with skewed subscriptions more nodes want an event, and a tree is as deep as their "
+        "arc is wide",
+        f"hops from the publisher: {_beside(found, PATH, CHURN, RANDOM, 0)}; "
         f"{data.trace.description}",
     )
 
@@ -332,10 +306,10 @@ def _under_churn(found: Measurements, measure: str, data: Data) -> str:
 def _over_baseline(found: Measurements, name: str, measure: str, kind: str) -> Check:
     ours = found.value(measure, CHURN, KINDRED, kind, 0)
     return Check(
-        name=f"{name}, kindred over baseline, {kind}",
-        value=ours / found.value(measure, CHURN, BASELINE, kind, 0),
-        unit=RATIO,
-        paper="one fourth",
+        f"{name}, kindred over baseline, {kind}",
+        ours / found.value(measure, CHURN, BASELINE, kind, 0),
+        RATIO,
+        "one fourth",
         high=0.35,
     )
 

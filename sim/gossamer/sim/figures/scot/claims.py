@@ -34,37 +34,30 @@ def check_o1(found: Outcomes) -> Claim:
 
     duplicates = at_most("subscription_duplicates", BID) / at_most("subscription_messages", BID)
     return Claim(
-        id="O1",
-        claim="subscription broadcast takes 89 % fewer messages than BID, 80 % of whose messages "
+        "O1",
+        "subscription broadcast takes 89 % fewer messages than BID, 80 % of whose messages "
         "are duplicates; trees are 14 % shorter",
-        checks=[
+        [
             Check(
-                name="fewer messages",
-                value=found.saved("subscription_messages", SUBSCRIBERS, STATIC, BID, most),
-                unit=SHARE,
-                paper="89 %",
+                "fewer messages",
+                found.saved("subscription_messages", SUBSCRIBERS, STATIC, BID, most),
+                SHARE,
+                "89 %",
                 low=0.89 * 2 / 3,
                 high=1.0,
             ),
+            Check("duplicates by BID", duplicates, SHARE, "almost 80 %", low=0.8 * 2 / 3, high=1.0),
             Check(
-                name="duplicates by BID",
-                value=duplicates,
-                unit=SHARE,
-                paper="almost 80 %",
-                low=0.8 * 2 / 3,
-                high=1.0,
-            ),
-            Check(
-                name="shorter trees",
-                value=found.saved("subscription_hops_mean", SUBSCRIBERS, STATIC, BID, most),
-                unit=SHARE,
-                paper="14 %",
+                "shorter trees",
+                found.saved("subscription_hops_mean", SUBSCRIBERS, STATIC, BID, most),
+                SHARE,
+                "14 %",
                 **third(0.14),
             ),
         ],
-        explanation="Trees of floods are longer where brokers are busy or unequally fast; here "
+        "Trees of floods are longer where brokers are busy or unequally fast; here "
         "all are equally fast, so that the first copy to come has mostly taken a shortest way",
-        note="A flood takes 2 * 220 - 74 messages on 75 brokers; 89 % less would be 40, and 74 "
+        "A flood takes 2 * 220 - 74 messages on 75 brokers; 89 % less would be 40, and 74 "
         "brokers have to be told, so broadcast saves the duplicates and no more",
     )
 
@@ -81,30 +74,30 @@ def check_o2(found: Outcomes) -> Claim:
         return many / few
 
     return Claim(
-        id="O2",
-        claim="subscription delay is 77 % less than by BID, and flat in subscribers",
-        checks=[
+        "O2",
+        "subscription delay is 77 % less than by BID, and flat in subscribers",
+        [
             Check(
-                name="less delay",
-                value=found.saved("subscription_delay_mean_s", SUBSCRIBERS, STATIC, BID),
-                unit=SHARE,
-                paper="77 %",
+                "less delay",
+                found.saved("subscription_delay_mean_s", SUBSCRIBERS, STATIC, BID),
+                SHARE,
+                "77 %",
                 low=0.77 * 2 / 3,
                 high=1.0,
             ),
             *(
                 Check(
-                    name=f"{routing}, most over fewest subscribers",
-                    value=growth(routing),
-                    unit=RATIO,
-                    paper="nearly constant",
+                    f"{routing}, most over fewest subscribers",
+                    growth(routing),
+                    RATIO,
+                    "nearly constant",
                     low=0.75,
                     high=1.33,
                 )
                 for routing in (BID, STATIC)
             ),
         ],
-        explanation="How much is saved is how long the queues of flooding brokers are, which "
+        "How much is saved is how long the queues of flooding brokers are, which "
         "depends on how fast subscribers come; the paper does not say how fast they did",
     )
 
@@ -117,34 +110,34 @@ def check_o3(found: Outcomes) -> Claim:
         for x in (places[0], places[-1])
     )
     return Claim(
-        id="O3",
-        claim="notification delay is 47 % less than by BID, with 12 % fewer messages; the gap "
+        "O3",
+        "notification delay is 47 % less than by BID, with 12 % fewer messages; the gap "
         "closes with more subscribers",
-        checks=[
+        [
             Check(
-                name="less delay",
-                value=found.saved("delay_mean_s", SUBSCRIBERS, STATIC, BID),
-                unit=SHARE,
-                paper="47 %",
+                "less delay",
+                found.saved("delay_mean_s", SUBSCRIBERS, STATIC, BID),
+                SHARE,
+                "47 %",
                 **third(0.47),
             ),
             Check(
-                name="fewer messages",
-                value=found.saved("notification_messages", SUBSCRIBERS, STATIC, BID),
-                unit=SHARE,
-                paper="12 %",
+                "fewer messages",
+                found.saved("notification_messages", SUBSCRIBERS, STATIC, BID),
+                SHARE,
+                "12 %",
                 **third(0.12),
             ),
             Check(
-                name="gap of messages, fewest less most subscribers",
-                value=fewest - most,
-                unit=SHARE,
-                paper="above 0",
+                "gap of messages, fewest less most subscribers",
+                fewest - most,
+                SHARE,
+                "above 0",
                 low=1e-9,
                 high=1.0,
             ),
         ],
-        explanation=_OTHER_WAYS,
+        _OTHER_WAYS,
     )
 
 
@@ -156,44 +149,44 @@ def check_o4(found: Outcomes) -> Claim:
     )
     few, *_, many = found.series("matchings_each", PUBLISHERS, STATIC)[1].tolist()
     return Claim(
-        id="O4",
-        claim="by BID matching takes 25 % less, as only host brokers match, a difference that "
+        "O4",
+        "by BID matching takes 25 % less, as only host brokers match, a difference that "
         "closes with more subscribers; with more publishers static and dynamic take 265 % more",
-        checks=[
+        [
             Check(
-                name="fewer matchings by BID",
-                value=found.saved("matchings", SUBSCRIBERS, BID, STATIC),
-                unit=SHARE,
-                paper="25 %",
+                "fewer matchings by BID",
+                found.saved("matchings", SUBSCRIBERS, BID, STATIC),
+                SHARE,
+                "25 %",
                 **third(0.25),
             ),
             Check(
-                name="difference, fewest less most subscribers",
-                value=fewest - most,
-                unit=SHARE,
-                paper="above 0",
+                "difference, fewest less most subscribers",
+                fewest - most,
+                SHARE,
+                "above 0",
                 low=1e-9,
                 high=1.0,
             ),
             Check(
-                name="more matchings than by BID with more publishers",
-                value=found.mean("matchings", PUBLISHERS, STATIC)
+                "more matchings than by BID with more publishers",
+                found.mean("matchings", PUBLISHERS, STATIC)
                 / found.mean("matchings", PUBLISHERS, BID)
                 - 1,
-                unit=SHARE,
-                paper="265 %",
+                SHARE,
+                "265 %",
                 **third(2.65),
             ),
             Check(
-                name="matchings of a notification, most over fewest publishers",
-                value=many / few,
-                unit=RATIO,
-                paper="linear in publishers, so 1",
+                "matchings of a notification, most over fewest publishers",
+                many / few,
+                RATIO,
+                "linear in publishers, so 1",
                 low=0.75,
                 high=1.33,
             ),
         ],
-        explanation="Counted are matchings, whose times are a machine's. A broker on the way "
+        "Counted are matchings, whose times are a machine's. A broker on the way "
         "matches under static routing and does not by BID, so the difference is the share of "
         "brokers that only forward; with 3,000 subscribers that lies between the values for 2,500 "
         "and 5,000. The 25 % and the 265 % of the paper cannot both be this share",
@@ -203,28 +196,28 @@ def check_o4(found: Outcomes) -> Claim:
 def check_o5(found: Outcomes) -> Claim:
     """Fig. 10(b), 10(c): more publishers."""
     return Claim(
-        id="O5",
-        claim="with 100 to 500 publishers delay is 42 % less than by BID, which takes 36.4 % more "
+        "O5",
+        "with 100 to 500 publishers delay is 42 % less than by BID, which takes 36.4 % more "
         "messages",
-        checks=[
+        [
             Check(
-                name="less delay",
-                value=found.saved("delay_mean_s", PUBLISHERS, STATIC, BID),
-                unit=SHARE,
-                paper="42 %",
+                "less delay",
+                found.saved("delay_mean_s", PUBLISHERS, STATIC, BID),
+                SHARE,
+                "42 %",
                 **third(0.42),
             ),
             Check(
-                name="more messages by BID",
-                value=found.mean("notification_messages", PUBLISHERS, BID)
+                "more messages by BID",
+                found.mean("notification_messages", PUBLISHERS, BID)
                 / found.mean("notification_messages", PUBLISHERS, STATIC)
                 - 1,
-                unit=SHARE,
-                paper="36.4 %",
+                SHARE,
+                "36.4 %",
                 **third(0.364),
             ),
         ],
-        explanation=_OTHER_WAYS,
+        _OTHER_WAYS,
     )
 
 
@@ -242,39 +235,39 @@ def check_o7(found: Outcomes) -> Claim:
     runs = [one for one in found.found if one.run.routing in (STATIC, DYNAMIC)]
     paper = {"static": 6, "7(b)": 6, "7(c)": 4, "7(d)": 5}
     return Claim(
-        id="O7",
-        claim="subscription broadcast makes no duplicates and unique trees of shortest lengths; "
+        "O7",
+        "subscription broadcast makes no duplicates and unique trees of shortest lengths; "
         "the three cases of dynamic routing take 6, 4 and 5 messages where static takes 6",
-        checks=[
+        [
             Check(
-                name="duplicates of all broadcasts",
-                value=sum(one.measures["subscription_duplicates"] for one in runs),
-                unit=COUNT,
-                paper="none",
+                "duplicates of all broadcasts",
+                sum(one.measures["subscription_duplicates"] for one in runs),
+                COUNT,
+                "none",
                 low=0.0,
                 high=0.0,
             ),
             Check(
-                name="ways longer than the shortest",
-                value=sum(one.measures["longer_ways"] for one in runs),
-                unit=COUNT,
-                paper="none",
+                "ways longer than the shortest",
+                sum(one.measures["longer_ways"] for one in runs),
+                COUNT,
+                "none",
                 low=0.0,
                 high=0.0,
             ),
             *(
                 Check(
-                    name=f"messages, Fig. {case}" if case[0] == "7" else f"messages, {case}",
-                    value=float(messages_of(case)),
-                    unit=COUNT,
-                    paper=f"{number}",
+                    f"messages, Fig. {case}" if case[0] == "7" else f"messages, {case}",
+                    float(messages_of(case)),
+                    COUNT,
+                    f"{number}",
                     low=float(number),
                     high=float(number),
                 )
                 for case, number in paper.items()
             ),
         ],
-        explanation="",
+        "",
     )
 
 
@@ -290,13 +283,13 @@ _BELOW_A_SECOND = {DYNAMIC: 0.442, STATIC: 0.39, BID: 0.28}
 def check_o6(found: Outcomes) -> Claim:
     """Bursts of 60,000 to 100,000 notifications a minute."""
     return Claim(
-        id="O6",
-        claim="after a burst dynamic routing settles first, 239 s before static, BID never; its "
+        "O6",
+        "after a burst dynamic routing settles first, 239 s before static, BID never; its "
         "queues are 48 % shorter than static's and 59 % than BID's; its delay 13 % and 58 % less; "
         "it takes 0.32 % more messages than static, 17.2 % fewer than BID; 44.2, 39 and 28 % of "
         "deliveries take less than 1 s",
-        checks=[*_settling(found), *_queues_and_delays(found), *_messages(found), *_quick(found)],
-        explanation="What is scarce decides: here it is what a broker can send, which copies at "
+        [*_settling(found), *_queues_and_delays(found), *_messages(found), *_quick(found)],
+        "What is scarce decides: here it is what a broker can send, which copies at "
         "the host of the burst take most of, and dynamic routing makes fewer copies there. The "
         "paper does not say what its machines lacked. A simulated broker has no bounded memory to "
         "run out of, so BID settles too, if last",
@@ -307,17 +300,17 @@ def _settling(found: Outcomes) -> list[Check]:
     settled = {name: found.mean("settled_s", BURST, name) for name in ROUTINGS}
     return [
         Check(
-            name="dynamic settles before static by",
-            value=settled[STATIC] - settled[DYNAMIC],
-            unit=SECONDS,
-            paper="239 s",
+            "dynamic settles before static by",
+            settled[STATIC] - settled[DYNAMIC],
+            SECONDS,
+            "239 s",
             **third(239.0),
         ),
         Check(
-            name="BID over static, time to settle",
-            value=settled[BID] / settled[STATIC],
-            unit=RATIO,
-            paper="never",
+            "BID over static, time to settle",
+            settled[BID] / settled[STATIC],
+            RATIO,
+            "never",
             low=1.33,
         ),
     ]
@@ -332,10 +325,10 @@ def _queues_and_delays(found: Outcomes) -> list[Check]:
     ):
         checks += [
             Check(
-                name=f"dynamic, {what} less than {other}",
-                value=found.saved(measure, BURST, DYNAMIC, other, x),
-                unit=SHARE,
-                paper=f"{100 * paper:g} %",
+                f"dynamic, {what} less than {other}",
+                found.saved(measure, BURST, DYNAMIC, other, x),
+                SHARE,
+                f"{100 * paper:g} %",
                 **third(paper),
             )
             for other, paper in papers.items()
@@ -346,18 +339,18 @@ def _queues_and_delays(found: Outcomes) -> list[Check]:
 def _messages(found: Outcomes) -> list[Check]:
     return [
         Check(
-            name="dynamic, more messages than static",
-            value=-found.saved("notification_messages", BURST, DYNAMIC, STATIC),
-            unit=SHARE,
-            paper="0.32 %",
+            "dynamic, more messages than static",
+            -found.saved("notification_messages", BURST, DYNAMIC, STATIC),
+            SHARE,
+            "0.32 %",
             low=-0.01,
             high=0.01,
         ),
         Check(
-            name="dynamic, fewer messages than BID",
-            value=found.saved("notification_messages", BURST, DYNAMIC, BID),
-            unit=SHARE,
-            paper="17.2 %",
+            "dynamic, fewer messages than BID",
+            found.saved("notification_messages", BURST, DYNAMIC, BID),
+            SHARE,
+            "17.2 %",
             **third(0.172),
         ),
     ]
@@ -366,10 +359,10 @@ def _messages(found: Outcomes) -> list[Check]:
 def _quick(found: Outcomes) -> list[Check]:
     return [
         Check(
-            name=f"{routing}, deliveries below 1 s",
-            value=found.mean("share_below_1_s", BURST, routing),
-            unit=SHARE,
-            paper=f"{100 * paper:g} %",
+            f"{routing}, deliveries below 1 s",
+            found.mean("share_below_1_s", BURST, routing),
+            SHARE,
+            f"{100 * paper:g} %",
             **third(paper),
         )
         for routing, paper in _BELOW_A_SECOND.items()

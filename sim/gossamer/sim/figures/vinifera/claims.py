@@ -58,22 +58,18 @@ def check_claims(found: Measurements, trace: Trace) -> list[Claim]:
 def check_v1(found: Measurements) -> Claim:
     """Fig. 3(a): overhead by number of friend links."""
     return Claim(
-        id="V1",
-        claim=(
-            "Traffic overhead with skewed subscriptions: baseline 32 % and flat in friend links; "
-            "Vinifera 22 % with none, below 10 % with 8. With random subscriptions and no friends "
-            "the gain is negligible."
-        ),
-        checks=[
+        "V1",
+        "Traffic overhead with skewed subscriptions: baseline 32 % and flat in friend links; "
+        "Vinifera 22 % with none, below 10 % with 8. With random subscriptions and no friends "
+        "the gain is negligible.",
+        [
             check
             for study, where in _friend_studies(found)
             for check in _overhead_by_friends(found, study, where)
         ],
-        explanation=_explain_lookups(found),
-        note=(
-            "the baseline has no friend links, so that its overhead cannot vary with them; "
-            f"{_half_friends(found)}"
-        ),
+        _explain_lookups(found),
+        "the baseline has no friend links, so that its overhead cannot vary with them; "
+        f"{_half_friends(found)}",
     )
 
 
@@ -81,35 +77,23 @@ def _overhead_by_friends(found: Measurements, study: str, where: str) -> list[Ch
     baseline = found.value(OVERHEAD, study, BASELINE, SKEWED, 0)
     without = found.value(OVERHEAD, study, PAPER, SKEWED, 0)
     return [
+        Check(f"baseline, skewed{where}", baseline, SHARE, "32 %", low=0.27, high=0.42),
         Check(
-            name=f"baseline, skewed{where}",
-            value=baseline,
-            unit=SHARE,
-            paper="32 %",
-            low=0.27,
-            high=0.42,
+            f"Vinifera without friends, skewed{where}", without, SHARE, "22 %", low=0.15, high=0.29
         ),
         Check(
-            name=f"Vinifera without friends, skewed{where}",
-            value=without,
-            unit=SHARE,
-            paper="22 %",
-            low=0.15,
-            high=0.29,
-        ),
-        Check(
-            name=f"Vinifera with 8 friends, skewed{where}",
-            value=found.value(OVERHEAD, study, PAPER, SKEWED, LINKS),
-            unit=SHARE,
-            paper="below 10 %",
+            f"Vinifera with 8 friends, skewed{where}",
+            found.value(OVERHEAD, study, PAPER, SKEWED, LINKS),
+            SHARE,
+            "below 10 %",
             high=0.12,
         ),
         Check(
-            name=f"gain without friends, random{where}",
-            value=found.value(OVERHEAD, study, BASELINE, RANDOM, 0)
+            f"gain without friends, random{where}",
+            found.value(OVERHEAD, study, BASELINE, RANDOM, 0)
             - found.value(OVERHEAD, study, PAPER, RANDOM, 0),
-            unit=SHARE,
-            paper="negligible",
+            SHARE,
+            "negligible",
             low=-0.05,
             high=0.05,
         ),
@@ -125,35 +109,20 @@ def check_v2(found: Measurements) -> Claim:
         baseline = found.value(PATH, study, BASELINE, SKEWED, 0)
         vinifera = found.value(PATH, study, PAPER, SKEWED, LINKS)
         checks += [
-            Check(
-                name=f"baseline{where}",
-                value=baseline,
-                unit=HOPS,
-                paper="about 7",
-                low=5 * grown,
-                high=9.5 * grown,
-            ),
-            Check(
-                name=f"Vinifera with 8 friends{where}",
-                value=vinifera,
-                unit=HOPS,
-                paper="3",
-                high=4 * grown,
-            ),
+            Check(f"baseline{where}", baseline, HOPS, "about 7", low=5 * grown, high=9.5 * grown),
+            Check(f"Vinifera with 8 friends{where}", vinifera, HOPS, "3", high=4 * grown),
         ]
     tree = " and ".join(
         f"{found.value(TREE, FRIENDS, system, SKEWED, x):.1f} ({system})"
         for system, x in ((BASELINE, 0), (PAPER, LINKS))
     )
     return Claim(
-        id="V2",
-        claim="Mean delivery path: about 7 hops in the baseline, 3 in Vinifera with 8 friends.",
-        checks=checks,
-        explanation=_explain_hops(1000, LINKS),
-        note=(
-            "skewed subscriptions; hops are counted from the publisher by way of the rendezvous "
-            f"node; from the rendezvous node alone they are {tree}"
-        ),
+        "V2",
+        "Mean delivery path: about 7 hops in the baseline, 3 in Vinifera with 8 friends.",
+        checks,
+        _explain_hops(1000, LINKS),
+        "skewed subscriptions; hops are counted from the publisher by way of the rendezvous "
+        f"node; from the rendezvous node alone they are {tree}",
     )
 
 
@@ -164,23 +133,21 @@ def check_v3(found: Measurements) -> Claim:
         _, values = found.series(OVERHEAD, SIZES, system, kind)
         checks.append(
             Check(
-                name=f"{system}, {kind}: largest less smallest over all sizes",
-                value=float(np.ptp(values)),
-                unit=SHARE,
-                paper="flat",
+                f"{system}, {kind}: largest less smallest over all sizes",
+                float(np.ptp(values)),
+                SHARE,
+                "flat",
                 high=0.06,
             )
         )
     for nodes in _reference_sizes(found):
         checks += _overhead_at_size(found, nodes)
     return Claim(
-        id="V3",
-        claim=(
-            "Overhead is flat in network size; random subscriptions: baseline above 80 %, "
-            "Vinifera 60 %; skewed: baseline half of its random figure, Vinifera one sixth."
-        ),
-        checks=checks,
-        explanation=_explain_lookups(found),
+        "V3",
+        "Overhead is flat in network size; random subscriptions: baseline above 80 %, "
+        "Vinifera 60 %; skewed: baseline half of its random figure, Vinifera one sixth.",
+        checks,
+        _explain_lookups(found),
     )
 
 
@@ -191,33 +158,24 @@ def _overhead_at_size(found: Measurements, nodes: float) -> list[Check]:
     where = f" at {nodes:,.0f} nodes"
     return [
         Check(
-            name=f"baseline, random{where}",
-            value=overhead(BASELINE, RANDOM),
-            unit=SHARE,
-            paper="above 80 %",
-            low=0.77,
+            f"baseline, random{where}", overhead(BASELINE, RANDOM), SHARE, "above 80 %", low=0.77
         ),
         Check(
-            name=f"Vinifera, random{where}",
-            value=overhead(PAPER, RANDOM),
-            unit=SHARE,
-            paper="60 %",
-            low=0.5,
-            high=0.7,
+            f"Vinifera, random{where}", overhead(PAPER, RANDOM), SHARE, "60 %", low=0.5, high=0.7
         ),
         Check(
-            name=f"baseline, skewed over random{where}",
-            value=overhead(BASELINE, SKEWED) / overhead(BASELINE, RANDOM),
-            unit=RATIO,
-            paper="nearly half",
+            f"baseline, skewed over random{where}",
+            overhead(BASELINE, SKEWED) / overhead(BASELINE, RANDOM),
+            RATIO,
+            "nearly half",
             low=0.35,
             high=0.6,
         ),
         Check(
-            name=f"Vinifera, skewed over random{where}",
-            value=overhead(PAPER, SKEWED) / overhead(PAPER, RANDOM),
-            unit=RATIO,
-            paper="one sixth",
+            f"Vinifera, skewed over random{where}",
+            overhead(PAPER, SKEWED) / overhead(PAPER, RANDOM),
+            RATIO,
+            "one sixth",
             high=0.25,
         ),
     ]
@@ -231,17 +189,17 @@ def check_v4(found: Measurements) -> Claim:
         ours = found.value(PATH, SIZES, PAPER, RANDOM, nodes)
         checks += [
             Check(
-                name=f"Vinifera over baseline, random{where}",
-                value=ours / found.value(PATH, SIZES, BASELINE, RANDOM, nodes),
-                unit=RATIO,
-                paper="nearly one third",
+                f"Vinifera over baseline, random{where}",
+                ours / found.value(PATH, SIZES, BASELINE, RANDOM, nodes),
+                RATIO,
+                "nearly one third",
                 high=0.45,
             ),
             Check(
-                name=f"Vinifera, skewed over random{where}",
-                value=found.value(PATH, SIZES, PAPER, SKEWED, nodes) / ours,
-                unit=RATIO,
-                paper="slightly above 1",
+                f"Vinifera, skewed over random{where}",
+                found.value(PATH, SIZES, PAPER, SKEWED, nodes) / ours,
+                RATIO,
+                "slightly above 1",
                 low=1.0,
                 high=1.3,
             ),
@@ -254,14 +212,12 @@ def check_v4(found: Measurements) -> Claim:
         for kind in (RANDOM, SKEWED)
     )
     return Claim(
-        id="V4",
-        claim=(
-            "Vinifera's paths are nearly one third of the baseline's, and slightly longer with "
-            "skewed than with random subscriptions."
-        ),
-        checks=checks,
-        explanation=_explain_hops(int(nodes), LINKS),
-        note=f"at {nodes:,.0f} nodes: {lengths}",
+        "V4",
+        "Vinifera's paths are nearly one third of the baseline's, and slightly longer with "
+        "skewed than with random subscriptions.",
+        checks,
+        _explain_hops(int(nodes), LINKS),
+        f"at {nodes:,.0f} nodes: {lengths}",
     )
 
 

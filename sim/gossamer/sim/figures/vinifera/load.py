@@ -34,68 +34,53 @@ def check_v5(found: Measurements) -> Claim:
     _, vinifera = found.series(OVERHEAD, ATTRIBUTES, PAPER, RANDOM)
     checks = [
         Check(
-            name="baseline, random, least over all numbers of attributes",
-            value=float(baseline.min()),
-            unit=SHARE,
-            paper="about 80 %",
+            "baseline, random, least over all numbers of attributes",
+            float(baseline.min()),
+            SHARE,
+            "about 80 %",
             low=0.72,
         ),
+        Check("baseline, random, most", float(baseline.max()), SHARE, "about 80 %", high=0.88),
         Check(
-            name="baseline, random, most",
-            value=float(baseline.max()),
-            unit=SHARE,
-            paper="about 80 %",
-            high=0.88,
+            "Vinifera, random, 1 attribute", float(vinifera[0]), SHARE, "58 %", low=0.48, high=0.68
         ),
         Check(
-            name="Vinifera, random, 1 attribute",
-            value=float(vinifera[0]),
-            unit=SHARE,
-            paper="58 %",
-            low=0.48,
-            high=0.68,
-        ),
-        Check(
-            name="Vinifera, random, rise up to the most attributes",
-            value=float(vinifera[-1] - vinifera[0]),
-            unit=SHARE,
-            paper="rising",
+            "Vinifera, random, rise up to the most attributes",
+            float(vinifera[-1] - vinifera[0]),
+            SHARE,
+            "rising",
             low=0.01,
         ),
         Check(
-            name="Vinifera over baseline, random, most",
-            value=float(ratios(OVERHEAD, RANDOM).max()),
-            unit=RATIO,
-            paper="below 1",
+            "Vinifera over baseline, random, most",
+            float(ratios(OVERHEAD, RANDOM).max()),
+            RATIO,
+            "below 1",
             high=0.99,
         ),
         Check(
-            name="Vinifera over baseline, skewed, mean",
-            value=float(ratios(OVERHEAD, SKEWED).mean()),
-            unit=RATIO,
-            paper="about one third",
+            "Vinifera over baseline, skewed, mean",
+            float(ratios(OVERHEAD, SKEWED).mean()),
+            RATIO,
+            "about one third",
             high=0.45,
         ),
         Check(
-            name="path of Vinifera over baseline, most",
-            value=float(max(ratios(PATH, RANDOM).max(), ratios(PATH, SKEWED).max())),
-            unit=RATIO,
-            paper="below 1",
+            "path of Vinifera over baseline, most",
+            float(max(ratios(PATH, RANDOM).max(), ratios(PATH, SKEWED).max())),
+            RATIO,
+            "below 1",
             high=0.99,
         ),
     ]
     return Claim(
-        id="V5",
-        claim=(
-            "1 to 5 attributes: random, baseline about 80 %, Vinifera 58 % and rising but below; "
-            "skewed, Vinifera one third of the baseline; Vinifera's paths shorter throughout."
-        ),
-        checks=checks,
-        explanation=_explain_copies(found),
-        note=(
-            f"{found.nodes(ATTRIBUTES):,} nodes; ranges widen with the number of attributes, "
-            "so that an event goes on matching the same share of nodes"
-        ),
+        "V5",
+        "1 to 5 attributes: random, baseline about 80 %, Vinifera 58 % and rising but below; "
+        "skewed, Vinifera one third of the baseline; Vinifera's paths shorter throughout.",
+        checks,
+        _explain_copies(found),
+        f"{found.nodes(ATTRIBUTES):,} nodes; ranges widen with the number of attributes, "
+        "so that an event goes on matching the same share of nodes",
     )
 
 
@@ -111,17 +96,17 @@ def check_v6(found: Measurements) -> Claim:
     for kind in (RANDOM, SKEWED):
         checks += [
             Check(
-                name=f"Vinifera's most loaded node, {kind}",
-                value=worst("load_max", PAPER, kind),
-                unit=SHARE,
-                paper="at most 30 %",
+                f"Vinifera's most loaded node, {kind}",
+                worst("load_max", PAPER, kind),
+                SHARE,
+                "at most 30 %",
                 high=0.3,
             ),
             Check(
-                name=f"Vinifera's 95th percentile, {kind}",
-                value=worst("load_p95", PAPER, kind),
-                unit=SHARE,
-                paper="below 20 %",
+                f"Vinifera's 95th percentile, {kind}",
+                worst("load_p95", PAPER, kind),
+                SHARE,
+                "below 20 %",
                 high=0.2,
             ),
         ]
@@ -132,28 +117,24 @@ def check_v6(found: Measurements) -> Claim:
     ):
         checks.append(
             Check(
-                name=f"baseline, 1 attribute, skewed: {name}",
-                value=found.value(measure, ATTRIBUTES, BASELINE, SKEWED, 1),
-                unit=SHARE,
-                paper=paper,
+                f"baseline, 1 attribute, skewed: {name}",
+                found.value(measure, ATTRIBUTES, BASELINE, SKEWED, 1),
+                SHARE,
+                paper,
                 low=low,
             )
         )
     return Claim(
-        id="V6",
-        claim=(
-            "1 to 3 attributes: no Vinifera node carries more than 30 % load, 95 % of nodes less "
-            "than 20 %; in the baseline 10 % of nodes carry more than 60 %, 40 % none, the "
-            "rendezvous node nearly all."
-        ),
-        checks=checks,
-        explanation=(
-            f"with skewed subscriptions {most_popular_share():.0%} of events fall on one place "
-            "that spans only a few nodes, and these and the last relays before them carry much of "
-            "that share; perhaps the paper's events were spread more widely. More attributes mean "
-            "more copies of an event, each with its own relays"
-        ),
-        note=(f"{found.nodes(ATTRIBUTES):,} nodes; worst of 1, 2 and 3 attributes for Vinifera"),
+        "V6",
+        "1 to 3 attributes: no Vinifera node carries more than 30 % load, 95 % of nodes less "
+        "than 20 %; in the baseline 10 % of nodes carry more than 60 %, 40 % none, the "
+        "rendezvous node nearly all.",
+        checks,
+        f"with skewed subscriptions {most_popular_share():.0%} of events fall on one place "
+        "that spans only a few nodes, and these and the last relays before them carry much of "
+        "that share; perhaps the paper's events were spread more widely. More attributes mean "
+        "more copies of an event, each with its own relays",
+        f"{found.nodes(ATTRIBUTES):,} nodes; worst of 1, 2 and 3 attributes for Vinifera",
     )
 
 
@@ -166,59 +147,35 @@ def check_v7(found: Measurements) -> Claim:
     feasible = found.value("feasible_hit_ratio", RATES, PAPER, SKEWED, 5)
     checks = [
         Check(
-            name="baseline, random, at X/2",
-            value=hits(BASELINE, RANDOM, 0.5),
-            unit=SHARE,
-            paper="full below X",
-            low=0.97,
+            "baseline, random, at X/2", hits(BASELINE, RANDOM, 0.5), SHARE, "full below X", low=0.97
         ),
         Check(
-            name="baseline, random, at 2 X",
-            value=hits(BASELINE, RANDOM, 2),
-            unit=SHARE,
-            paper="drops past X",
-            high=0.7,
+            "baseline, random, at 2 X", hits(BASELINE, RANDOM, 2), SHARE, "drops past X", high=0.7
         ),
         Check(
-            name="baseline, random, at 5 X",
-            value=hits(BASELINE, RANDOM, 5),
-            unit=SHARE,
-            paper="drops past X",
-            high=0.5,
+            "baseline, random, at 5 X", hits(BASELINE, RANDOM, 5), SHARE, "drops past X", high=0.5
         ),
+        Check("Vinifera, random, at 5 X", hits(PAPER, RANDOM, 5), SHARE, "survives", low=0.9),
         Check(
-            name="Vinifera, random, at 5 X",
-            value=hits(PAPER, RANDOM, 5),
-            unit=SHARE,
-            paper="survives",
-            low=0.9,
-        ),
-        Check(
-            name="Vinifera, skewed, at 5 X, of what its nodes could take",
-            value=hits(PAPER, SKEWED, 5) / feasible,
-            unit=SHARE,
-            paper="survives",
+            "Vinifera, skewed, at 5 X, of what its nodes could take",
+            hits(PAPER, SKEWED, 5) / feasible,
+            SHARE,
+            "survives",
             low=0.9,
         ),
     ]
     return Claim(
-        id="V7",
-        claim=(
-            "A node handles X messages a round and drops the rest: the baseline's hit ratio falls "
-            "as soon as the rate passes X, Vinifera's survives up to 5 X."
-        ),
-        checks=checks,
-        explanation=(
-            "with random subscriptions the figure comes out as in the paper; with skewed ones "
-            "load is less evenly spread than it says, see V6, and what a relay drops is lost to "
-            "everybody below it"
-        ),
-        note=(
-            "the paper does not say which subscriptions; with skewed ones popular subscribers want "
-            f"more than they can take: at 5 X no system could deliver more than {feasible:.0%}, "
-            f"Vinifera delivers {hits(PAPER, SKEWED, 5):.0%}, "
-            f"the baseline {hits(BASELINE, SKEWED, 5):.0%}"
-        ),
+        "V7",
+        "A node handles X messages a round and drops the rest: the baseline's hit ratio falls "
+        "as soon as the rate passes X, Vinifera's survives up to 5 X.",
+        checks,
+        "with random subscriptions the figure comes out as in the paper; with skewed ones "
+        "load is less evenly spread than it says, see V6, and what a relay drops is lost to "
+        "everybody below it",
+        "the paper does not say which subscriptions; with skewed ones popular subscribers want "
+        f"more than they can take: at 5 X no system could deliver more than {feasible:.0%}, "
+        f"Vinifera delivers {hits(PAPER, SKEWED, 5):.0%}, "
+        f"the baseline {hits(BASELINE, SKEWED, 5):.0%}",
     )
 
 
@@ -255,87 +212,77 @@ def check_v8(found: Measurements, trace: Trace) -> Claim:
         overall = _overall("hit_ratio", found, PAPER, kind)
         hourly = _hourly_hits(found, PAPER, kind)
         checks += [
+            Check(f"Vinifera, {kind}", overall, SHARE, "100 % but for a dip", low=0.99),
             Check(
-                name=f"Vinifera, {kind}",
-                value=overall,
-                unit=SHARE,
-                paper="100 % but for a dip",
-                low=0.99,
-            ),
-            Check(
-                name=f"Vinifera's worst hour, {kind}",
-                value=float(hourly.min()),
-                unit=SHARE,
-                paper="a slight dip",
+                f"Vinifera's worst hour, {kind}",
+                float(hourly.min()),
+                SHARE,
+                "a slight dip",
                 low=0.9,
             ),
             Check(
-                name=f"hours below 97 %, {kind}",
-                value=float(np.mean(hourly < 0.97)),
-                unit=SHARE,
-                paper="few, quick recovery",
+                f"hours below 97 %, {kind}",
+                float(np.mean(hourly < 0.97)),
+                SHARE,
+                "few, quick recovery",
                 high=0.1,
             ),
             Check(
-                name=f"Vinifera less baseline, {kind}",
-                value=overall - _overall("hit_ratio", found, BASELINE, kind),
-                unit=SHARE,
-                paper="baseline badly hit",
+                f"Vinifera less baseline, {kind}",
+                overall - _overall("hit_ratio", found, BASELINE, kind),
+                SHARE,
+                "baseline badly hit",
                 low=0.05,
             ),
         ]
     return Claim(
-        id="V8",
-        claim=(
-            "Under churn Vinifera's hit ratio is 100 % but for a slight dip at the flash crowd, "
-            "with quick recovery; the baseline is badly hit throughout."
-        ),
-        checks=checks,
-        explanation=_cause(found),
-        note=f"{_beside(found)}; {trace.description}",
+        "V8",
+        "Under churn Vinifera's hit ratio is 100 % but for a slight dip at the flash crowd, "
+        "with quick recovery; the baseline is badly hit throughout.",
+        checks,
+        _cause(found),
+        f"{_beside(found)}; {trace.description}",
     )
 
 
 def check_v9(found: Measurements, trace: Trace) -> Claim:
     """Fig. 5(b): traffic overhead over time."""
     return Claim(
-        id="V9",
-        claim="Under churn Vinifera's overhead is one fourth of the baseline's, both workloads.",
-        checks=[
+        "V9",
+        "Under churn Vinifera's overhead is one fourth of the baseline's, both workloads.",
+        [
             Check(
-                name=f"Vinifera over baseline, {kind}",
-                value=_ratio("traffic_overhead", found, kind),
-                unit=RATIO,
-                paper="one fourth",
+                f"Vinifera over baseline, {kind}",
+                _ratio("traffic_overhead", found, kind),
+                RATIO,
+                "one fourth",
                 high=0.35,
             )
             for kind in KINDS
         ],
-        explanation=(
-            "overhead is about what it is without churn, see V1 and V3; the paper's ratio with "
-            "random subscriptions is far below that of its own Fig. 4(a), 60 to 80 %"
-        ),
-        note=f"{_values('traffic_overhead', found)}; {trace.description}",
+        "overhead is about what it is without churn, see V1 and V3; the paper's ratio with "
+        "random subscriptions is far below that of its own Fig. 4(a), 60 to 80 %",
+        f"{_values('traffic_overhead', found)}; {trace.description}",
     )
 
 
 def check_v10(found: Measurements, trace: Trace) -> Claim:
     """Fig. 5(c): path length over time."""
     return Claim(
-        id="V10",
-        claim="Under churn Vinifera's delivery paths are four times shorter than the baseline's.",
-        checks=[
+        "V10",
+        "Under churn Vinifera's delivery paths are four times shorter than the baseline's.",
+        [
             Check(
-                name=f"Vinifera over baseline, {kind}",
-                value=_ratio("path_length_mean", found, kind),
-                unit=RATIO,
-                paper="one fourth",
+                f"Vinifera over baseline, {kind}",
+                _ratio("path_length_mean", found, kind),
+                RATIO,
+                "one fourth",
                 high=0.35,
             )
             for kind in KINDS
         ],
-        explanation="routing without small-world links is long, see V2",
-        note=f"{_values('path_length_mean', found)}; {trace.description}",
+        "routing without small-world links is long, see V2",
+        f"{_values('path_length_mean', found)}; {trace.description}",
     )
 
 
