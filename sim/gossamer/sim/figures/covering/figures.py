@@ -25,13 +25,13 @@ from gossamer.sim.figures.common.claims import (
     write_readings,
 )
 from gossamer.sim.figures.common.experiments import Experiment
+from gossamer.sim.figures.common.rows import judge
 from gossamer.sim.figures.covering.burst_plots import Outcomes, draw_bursts
 from gossamer.sim.figures.covering.burst_runs import Bursts, RunResult
 from gossamer.sim.figures.covering.burst_studies import FULL, QUICK, plan_bursts
-from gossamer.sim.figures.covering.incremental_claims import check_incremental, check_sweeps
+from gossamer.sim.figures.covering.claims import INCREMENTAL_CLAIMS, SELECTIVE_CLAIMS
 from gossamer.sim.figures.covering.mobile_claims import MOBILE
 from gossamer.sim.figures.covering.readings import READINGS, with_contradictions
-from gossamer.sim.figures.covering.selective_claims import check_comparison
 from gossamer.sim.figures.covering.table import TABLE
 from gossamer.sim.figures.covering.workflow import WORKFLOWS
 from gossamer.sim.results.plot_style import plot_style, save
@@ -52,14 +52,11 @@ def _tasks(quick: bool) -> list[Bursts]:
 
 
 def _check(outcomes: Sequence[Sequence[RunResult]]) -> list[Claim]:
+    claims = (*SELECTIVE_CLAIMS, *INCREMENTAL_CLAIMS)
     literal, alternative = (
-        _checked(Outcomes.of(outcomes, reading)) for reading in (LITERAL, ALTERNATIVE)
+        judge(claims, Outcomes.of(outcomes, reading)) for reading in (LITERAL, ALTERNATIVE)
     )
     return side_by_side(literal, alternative, READINGS)
-
-
-def _checked(found: Outcomes) -> list[Claim]:
-    return [*check_comparison(found), *check_sweeps(found), *check_incremental(found)]
 
 
 def _tables(outcomes: Sequence[Sequence[RunResult]]) -> dict[str, Table]:
