@@ -20,9 +20,8 @@ from gossamer.sim.errors import ScenarioError
 from gossamer.sim.figures import FIGURES
 from gossamer.sim.figures.covering import readings as covering_readings
 from gossamer.sim.figures.covering.figures import BURSTS
-from gossamer.sim.figures.covering.mobile_claims import MOBILE
+from gossamer.sim.figures.covering.scene_claims import MOBILE, WORKFLOWS
 from gossamer.sim.figures.covering.table import TABLE
-from gossamer.sim.figures.covering.workflow import WORKFLOWS
 from gossamer.sim.figures.dissemination import figures as trees
 from gossamer.sim.figures.dissemination import studies as trees_readings
 from gossamer.sim.figures.dissemination import studies as trees_studies

@@ -100,10 +100,9 @@ class Row:
 
     def check(self, found: Any) -> Check:
         """The check, with the value that was measured."""
-        ask, unit = self.value, self.unit or RATIO
-        if isinstance(ask, Ask):
-            ask, unit = ask.of(found), self.unit or ask.unit
-        return Check(self.name, float(ask), unit, self.paper, self.low, self.high)
+        ask = self.value if isinstance(self.value, Ask) else None
+        value, unit = (self.value, RATIO) if ask is None else (ask.of(found), ask.unit)
+        return Check(self.name, float(value), self.unit or unit, self.paper, self.low, self.high)
 
 
 @attrs.frozen

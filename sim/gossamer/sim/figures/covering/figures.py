@@ -30,10 +30,9 @@ from gossamer.sim.figures.covering.burst_plots import Outcomes, draw_bursts
 from gossamer.sim.figures.covering.burst_runs import Bursts, RunResult
 from gossamer.sim.figures.covering.burst_studies import FULL, QUICK, plan_bursts
 from gossamer.sim.figures.covering.claims import INCREMENTAL_CLAIMS, SELECTIVE_CLAIMS
-from gossamer.sim.figures.covering.mobile_claims import MOBILE
 from gossamer.sim.figures.covering.readings import READINGS, with_contradictions
+from gossamer.sim.figures.covering.scene_claims import MOBILE, WORKFLOWS
 from gossamer.sim.figures.covering.table import TABLE
-from gossamer.sim.figures.covering.workflow import WORKFLOWS
 from gossamer.sim.results.plot_style import plot_style, save
 from gossamer.sim.results.results import check_destination, whole_folder, write_table
 from gossamer.sim.study.records import Column, Table

@@ -10,15 +10,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from gossamer.sim.figures.covering.scenes import (
+    ACTIVE,
     CITY,
     EVERYBODY,
     GAME,
+    INCREMENTAL,
     MONITORS,
     RUSH,
+    SELECTIVE,
+    TOGETHER,
+    WORKFLOW,
     SceneResult,
     Scenes,
 )
-from gossamer.sim.figures.covering.workflow_studies import TOGETHER, WORKFLOW
 from gossamer.sim.results.plot_style import (
     BLUE,
     GREY,
@@ -38,7 +42,6 @@ from gossamer.sim.studies.tree_brokers.overlay.topology import (
     workflow_40,
 )
 
-ACTIVE, SELECTIVE, INCREMENTAL = "active", "selective", "incremental"
 _TIER_COLOURS = (VERMILION, ORANGE, BLUE, GREY)
 
 
