@@ -19,8 +19,7 @@ from gossamer.sim.errors import ScenarioError
 from gossamer.sim.figures.common.claims import Check, Claim
 from gossamer.sim.figures.common.measurements import LOOKUP, PATH, TREE, Measurements
 from gossamer.sim.figures.common.points import Outcome, Point
-from gossamer.sim.figures.vinifera.claims import check_v3
-from gossamer.sim.figures.vinifera.load import check_v6
+from gossamer.sim.figures.vinifera.claims import V3, V6
 from gossamer.sim.figures.vinifera.studies import ATTRIBUTES, BASELINE, KINDS, PAPER, SIZES
 from gossamer.sim.results.intervals import Value, student
 from gossamer.sim.results.results import SCENARIO_FILE
@@ -49,7 +48,7 @@ def _attributes(scenario: Scenario) -> float:
 
 
 _STUDIES: Final[Mapping[str, _Study]] = MappingProxyType(
-    {"V3": _Study(SIZES, _nodes, check_v3), "V6": _Study(ATTRIBUTES, _attributes, check_v6)}
+    {"V3": _Study(SIZES, _nodes, V3.judge), "V6": _Study(ATTRIBUTES, _attributes, V6.judge)}
 )
 
 

@@ -71,6 +71,16 @@ class Measurements:
         values = [self.value(measure, study, system, kind, x) for x in places]
         return np.array(places, np.float64), np.array(values, np.float64)
 
+    def ratios(self, measure: str, study: str, system: str, other: str, kind: str) -> Floats:
+        """float64[x]: the measure of one system over that of another at each place."""
+        _, ours = self.series(measure, study, system, kind)
+        return np.asarray(ours / self.series(measure, study, other, kind)[1])
+
+    def hit_ratios(self, study: str, system: str, kind: str) -> Floats:
+        """float64: hit ratios of those hours in which something was expected."""
+        ratios = self.hours(study, system, kind)["hit_ratio"]
+        return np.asarray(ratios[np.isfinite(ratios)])
+
     def half_interval(self, measure: str, study: str, system: str, kind: str, x: float) -> float:
         """Half the 95 % interval (Student) of `value` over the seeds; NaN of a single one."""
         return half_width(np.array(self.values(measure, study, system, kind, x)))

@@ -53,6 +53,10 @@ class Ask:
 
         return Ask(ratio, RATIO)
 
+    def or_more(self, other: Ask) -> Ask:
+        """The greater of both."""
+        return Ask(lambda found: max(self.of(found), other.of(found)), self.unit)
+
     def __truediv__(self, other: Ask) -> Ask:
         return self.over(other)
 

@@ -30,11 +30,7 @@ from gossamer.protocol.brokers.tree.messages import (
 from gossamer.protocol.content.filters import exact_publication, parse
 from gossamer.sim.figures.common.claims import RATIO, Check, Claim
 from gossamer.sim.figures.common.experiments import Experiment
-from gossamer.sim.results.plot_style import (
-    beside,
-    covering_styles,
-    new_figure,
-)
+from gossamer.sim.results.plot_style import beside, covering_styles, new_figure
 from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
 from gossamer.sim.study.records import Column
 

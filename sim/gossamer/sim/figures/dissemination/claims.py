@@ -40,13 +40,7 @@ STUBS = (
 
 def check_costs(found: Outcomes) -> list[Claim]:
     """T1 to T5, in order."""
-    return [
-        check_t1(found),
-        check_t2(found),
-        check_t3(found),
-        check_t4(found),
-        check_t5(found),
-    ]
+    return [check_t1(found), check_t2(found), check_t3(found), check_t4(found), check_t5(found)]
 
 
 def check_read_otherwise(found: Outcomes) -> list[Claim]:

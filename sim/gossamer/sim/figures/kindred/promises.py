@@ -31,20 +31,9 @@ from gossamer.sim.figures.vinifera.studies import (
 
 def check_promises(found: Measurements, data: Data) -> list[Claim]:
     """All ten, in order."""
-    steady: list[Callable[[Measurements], Claim]] = [
-        _v1,
-        _v2,
-        _v3,
-        _v4,
-        _v5,
-        _v6,
-        _v7,
-    ]
+    steady: list[Callable[[Measurements], Claim]] = [_v1, _v2, _v3, _v4, _v5, _v6, _v7]
     under_churn = [_v8, _v9, _v10]
-    return [
-        *(check(found) for check in steady),
-        *(check(found, data) for check in under_churn),
-    ]
+    return [*(check(found) for check in steady), *(check(found, data) for check in under_churn)]
 
 
 def _v1(found: Measurements) -> Claim:

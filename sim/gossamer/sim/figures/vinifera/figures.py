@@ -21,7 +21,8 @@ from gossamer.sim.figures.common.measurements import (
     points_table,
 )
 from gossamer.sim.figures.common.points import run_points
-from gossamer.sim.figures.vinifera.claims import check_claims
+from gossamer.sim.figures.common.rows import judge
+from gossamer.sim.figures.vinifera.claims import claims_of
 from gossamer.sim.figures.vinifera.plots import write_figures
 from gossamer.sim.figures.vinifera.studies import (
     ATTRIBUTES,
@@ -63,7 +64,7 @@ def reproduce_vinifera(
     trace = find_trace(plan, checkout)
     outcomes = run_points(plan_points(plan, trace), processes, progress)
     found = Measurements(outcomes)
-    claims = check_claims(found, trace)
+    claims = judge(claims_of(trace), found)
     with whole_folder(Path(out), replace=False) as folder:
         write_claims(claims, folder)
         write_table(points_table(outcomes), folder / "points.parquet")
