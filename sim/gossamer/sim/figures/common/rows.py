@@ -104,9 +104,10 @@ class Row:
 
     def check(self, found: Any) -> Check:
         """The check, with the value that was measured."""
-        ask = self.value if isinstance(self.value, Ask) else None
-        value, unit = (self.value, RATIO) if ask is None else (ask.of(found), ask.unit)
-        return Check(self.name, float(value), self.unit or unit, self.paper, self.low, self.high)
+        value, unit = self.value, self.unit
+        if isinstance(value, Ask):
+            value, unit = value.of(found), unit or value.unit
+        return Check(self.name, float(value), unit or RATIO, self.paper, self.low, self.high)
 
 
 @attrs.frozen

@@ -14,9 +14,10 @@ from typing import Final
 
 import attrs
 
-from gossamer.sim.figures.common.claims import COUNT, HOPS, SHARE, Check, Claim
+from gossamer.sim.figures.common.claims import Check, Claim
 from gossamer.sim.figures.common.measurements import OVERHEAD, PATH, TREE, Measurements
 from gossamer.sim.figures.common.points import Outcome
+from gossamer.sim.figures.common.rows import unit_of
 from gossamer.sim.figures.kindred.setup import FULL, KINDRED, STANDARD
 from gossamer.sim.figures.kindred.studies import BACKWARDS, FAST, MONTH, SILENT
 from gossamer.sim.figures.kindred.workloads import RANGES, SUBSCRIBERS, TOPICS
@@ -32,19 +33,6 @@ from gossamer.sim.studies.peers.inputs.scenario import TOPICS as TOPIC_KIND
 
 HIT, WORST_HOUR = "hit_ratio", "hit_ratio_worst_hour"
 LOAD, CONTROL = "load_max", "control_messages_per_node_cycle"
-_UNITS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        OVERHEAD: SHARE,
-        LOAD: SHARE,
-        HIT: SHARE,
-        WORST_HOUR: SHARE,
-        PATH: HOPS,
-        "path_length_p99": HOPS,
-        TREE: HOPS,
-        CONTROL: COUNT,
-        "routing_table_entries_max": COUNT,
-    }
-)
 
 
 @attrs.frozen
@@ -80,7 +68,7 @@ class Bound:
         return Check(
             f"{self.name}, {self.kind}",
             found.value(self.measure, self.study, KINDRED, self.kind, self.x),
-            _UNITS[self.measure],
+            unit_of(self.measure),
             low=self.low,
             high=self.high,
         )

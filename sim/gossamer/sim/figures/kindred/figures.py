@@ -28,9 +28,10 @@ from gossamer.sim.figures.common.measurements import (
     points_table,
 )
 from gossamer.sim.figures.common.points import kept_beside, run_kept_points
+from gossamer.sim.figures.common.rows import judge
 from gossamer.sim.figures.kindred.bounds import check_bounds
 from gossamer.sim.figures.kindred.plots import write_plots
-from gossamer.sim.figures.kindred.promises import check_promises
+from gossamer.sim.figures.kindred.promises import promises
 from gossamer.sim.figures.kindred.report import write_report
 from gossamer.sim.figures.kindred.setup import FULL, QUICK, Data, Plan
 from gossamer.sim.figures.kindred.studies import (
@@ -85,7 +86,7 @@ def reproduce_kindred(
     kept = kept_beside(out)
     outcomes = run_kept_points(plan_points(chosen, data), processes, kept, progress)
     found = Measurements(outcomes)
-    claims = [*check_promises(found, data), *check_bounds(found, real_trace=data.real is not None)]
+    claims = [*judge(promises(data), found), *check_bounds(found, real_trace=data.real is not None)]
     with whole_folder(out, replace=False) as folder:
         write_claims(claims, folder)
         write_report(found, claims, folder / "report.md")
