@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import attrs
@@ -220,7 +221,10 @@ _HOLDS: Final = "✓"
 
 
 def side_by_side(
-    literal: Sequence[Claim], alternative: Sequence[Claim], readings: Mapping[str, Reading]
+    literal: Sequence[Claim],
+    alternative: Sequence[Claim],
+    readings: Mapping[str, Reading],
+    contradictions: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Claim]:
     """The claims as read literally, each with its alternative where there is one.
 
@@ -229,18 +233,20 @@ def side_by_side(
         alternative: the same, judged on what the alternative's runs gave; those of which
             ``readings`` knows nothing are left out.
         readings: the alternatives, by claim.
+        contradictions: what the paper says against a claim itself, by claim.
 
     Raises:
         ValueError: a claim would be held to other bounds under its alternative.
     """
     others = {claim.id: claim for claim in alternative if claim.id in readings}
     paired = []
-    for claim in literal:
+    for one in literal:
+        claim = attrs.evolve(one, contradiction=contradictions.get(one.id, ""))
         other = others.get(claim.id)
         if other is None:
             paired.append(claim)
             continue
-        if [_bounds(one) for one in claim.checks] != [_bounds(one) for one in other.checks]:
+        if list(map(_bounds, claim.checks)) != list(map(_bounds, other.checks)):
             raise ValueError(f"claim {claim.id} has other bounds under its alternative reading")
         paired.append(attrs.evolve(claim, alternative=other, reading=readings[claim.id]))
     return paired

@@ -13,7 +13,9 @@ from typing import Any, Final
 import attrs
 from matplotlib.figure import Figure
 
-from gossamer.sim.figures.common.claims import Claim
+from gossamer.sim.figures.common.claims import Claim, write_claims, write_readings
+from gossamer.sim.results.plot_style import plot_style, save
+from gossamer.sim.results.results import whole_folder, write_table
 from gossamer.sim.study.records import Table
 from gossamer.sim.study.tasks import Task
 
@@ -37,7 +39,39 @@ class Experiment:
     draw: Callable[[Sequence[Any]], Iterable[tuple[str, Figure]]]
 
 
+def write_figures(
+    out: Path,
+    claims: Sequence[Claim],
+    tables: Mapping[str, Table],
+    plots: Callable[[], Iterable[tuple[str, Figure]]],
+    *,
+    readings: bool = True,
+    report: str | None = None,
+) -> None:
+    """Write the figures of a paper into the new folder ``out``, whole.
+
+    Args:
+        out: the folder; on any error it is not made.
+        claims: with their verdicts.
+        tables: by name of the Parquet file.
+        plots: draws them, by name of the file; called within `plot_style`.
+        readings: whether the claims have two readings, and ``readings.md`` sets them side by side.
+        report: what ``report.md`` says, if there is one.
+    """
+    with whole_folder(Path(out), replace=False) as folder:
+        write_claims(claims, folder)
+        if readings:
+            write_readings(claims, folder)
+        if report is not None:
+            (folder / "report.md").write_text(report, encoding="utf-8")
+        for name, table in tables.items():
+            write_table(table, folder / f"{name}.parquet")
+        drawn = folder / "plots"
+        drawn.mkdir()
+        with plot_style():
+            for name, figure in plots():
+                save(figure, drawn, name)
+
+
 # Where the checkout is that figures take examples and data from.
-
-
 CHECKOUT: Final = Path(__file__).resolve().parents[5]

@@ -104,10 +104,9 @@ class Row:
 
     def check(self, found: Any) -> Check:
         """The check, with the value that was measured."""
-        value, unit = self.value, self.unit
-        if isinstance(value, Ask):
-            value, unit = value.of(found), unit or value.unit
-        return Check(self.name, float(value), unit or RATIO, self.paper, self.low, self.high)
+        ask = self.value
+        value, unit = (ask.of(found), ask.unit) if isinstance(ask, Ask) else (ask, RATIO)
+        return Check(self.name, float(value), self.unit or unit, self.paper, self.low, self.high)
 
 
 @attrs.frozen

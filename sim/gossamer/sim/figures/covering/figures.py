@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -21,20 +21,17 @@ from gossamer.sim.figures.common.claims import (
     LITERAL,
     Claim,
     side_by_side,
-    write_claims,
-    write_readings,
 )
-from gossamer.sim.figures.common.experiments import Experiment
+from gossamer.sim.figures.common.experiments import Experiment, write_figures
 from gossamer.sim.figures.common.rows import judge
 from gossamer.sim.figures.covering.burst_plots import Outcomes, draw_bursts
 from gossamer.sim.figures.covering.burst_runs import Bursts, RunResult
 from gossamer.sim.figures.covering.burst_studies import FULL, QUICK, plan_bursts
 from gossamer.sim.figures.covering.claims import INCREMENTAL_CLAIMS, SELECTIVE_CLAIMS
-from gossamer.sim.figures.covering.readings import READINGS, with_contradictions
+from gossamer.sim.figures.covering.readings import CONTRADICTIONS, READINGS
 from gossamer.sim.figures.covering.scene_claims import MOBILE, WORKFLOWS
 from gossamer.sim.figures.covering.table import TABLE
-from gossamer.sim.results.plot_style import plot_style, save
-from gossamer.sim.results.results import check_destination, whole_folder, write_table
+from gossamer.sim.results.results import check_destination
 from gossamer.sim.study.records import Column, Table
 from gossamer.sim.study.tasks import Progress, run_tasks
 
@@ -55,7 +52,7 @@ def _check(outcomes: Sequence[Sequence[RunResult]]) -> list[Claim]:
     literal, alternative = (
         judge(claims, Outcomes.of(outcomes, reading)) for reading in (LITERAL, ALTERNATIVE)
     )
-    return side_by_side(literal, alternative, READINGS)
+    return side_by_side(literal, alternative, READINGS, CONTRADICTIONS)
 
 
 def _tables(outcomes: Sequence[Sequence[RunResult]]) -> dict[str, Table]:
@@ -134,26 +131,9 @@ def reproduce_covering(
     outcomes = run_tasks([task for tasks in planned for task in tasks], processes, progress)
     bounds = np.cumsum([0, *map(len, planned)]).tolist()
     found = [outcomes[begin:end] for begin, end in pairwise(bounds)]
-    claims = [
-        claim
-        for experiment, its in zip(experiments, found, strict=True)
-        for claim in experiment.check(its)
-    ]
+    pairs = list(zip(experiments, found, strict=True))
+    claims = [claim for one, its in pairs for claim in one.check(its)]
     claims.sort(key=lambda claim: ("PI".index(claim.id[0]), int(claim.id[1:])))
-    claims = with_contradictions(claims)
-    with whole_folder(Path(out), replace=False) as folder:
-        write_claims(claims, folder)
-        write_readings(claims, folder)
-        for experiment, its in zip(experiments, found, strict=True):
-            _write_experiment(experiment, its, folder)
+    tables = {name: table for one, its in pairs for name, table in one.tables(its).items()}
+    write_figures(out, claims, tables, lambda: chain(*(one.draw(its) for one, its in pairs)))
     return claims
-
-
-def _write_experiment(experiment: Experiment, outcomes: Sequence[Any], folder: Path) -> None:
-    for name, table in experiment.tables(outcomes).items():
-        write_table(table, folder / f"{name}.parquet")
-    plots = folder / "plots"
-    plots.mkdir(exist_ok=True)
-    with plot_style():
-        for name, figure in experiment.draw(outcomes):
-            save(figure, plots, name)

@@ -15,7 +15,7 @@ from typing import Any, Final
 import attrs
 
 from gossamer.protocol.brokers.tree import TreeSettings
-from gossamer.sim.figures.common.claims import ALTERNATIVE, LITERAL, Claim, Reading
+from gossamer.sim.figures.common.claims import ALTERNATIVE, LITERAL, Reading
 from gossamer.sim.studies.tree_brokers.overlay.service import (
     TABLE_II,
     CongestedTimes,
@@ -132,7 +132,7 @@ READINGS: Final[Mapping[str, Reading]] = MappingProxyType(
     }
 )
 
-_CONTRADICTIONS: Final[Mapping[str, str]] = MappingProxyType(
+CONTRADICTIONS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "P4": (
             "about 1,000 entries are left at the core with active covering (Fig. 7(b)), but 5,900 "
@@ -145,10 +145,3 @@ _CONTRADICTIONS: Final[Mapping[str, str]] = MappingProxyType(
         ),
     }
 )
-
-
-def with_contradictions(claims: list[Claim]) -> list[Claim]:
-    """The claims, and beside each whatever its paper says against it."""
-    return [
-        attrs.evolve(claim, contradiction=_CONTRADICTIONS.get(claim.id, "")) for claim in claims
-    ]

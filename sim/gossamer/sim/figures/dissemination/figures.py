@@ -19,10 +19,8 @@ from gossamer.sim.figures.common.claims import (
     LITERAL,
     Claim,
     side_by_side,
-    write_claims,
-    write_readings,
 )
-from gossamer.sim.figures.common.experiments import CHECKOUT
+from gossamer.sim.figures.common.experiments import CHECKOUT, write_figures
 from gossamer.sim.figures.dissemination.claims import (
     check_costs,
     check_grouping,
@@ -30,16 +28,15 @@ from gossamer.sim.figures.dissemination.claims import (
 )
 from gossamer.sim.figures.dissemination.plots import Outcomes, draw
 from gossamer.sim.figures.dissemination.studies import (
+    CONTRADICTIONS,
     FULL,
     QUICK,
     READINGS,
     RunResult,
     find_networks,
     plan_runs,
-    with_contradictions,
 )
-from gossamer.sim.results.plot_style import plot_style, save
-from gossamer.sim.results.results import check_destination, whole_folder, write_table
+from gossamer.sim.results.results import check_destination
 from gossamer.sim.study.tasks import Progress, run_tasks
 
 
@@ -70,17 +67,12 @@ def reproduce_trees(
     outcomes = run_tasks(runs, processes, progress)
     found = Outcomes.of(outcomes)
     claims = _checked(outcomes)
-    with whole_folder(Path(out), replace=False) as folder:
-        write_claims(claims, folder)
-        write_readings(claims, folder)
-        write_table(found.table(), folder / "costs.parquet")
-        write_table(found.mergers_table(), folder / "mergers.parquet")
-        write_table(found.states_table(), folder / "states.parquet")
-        plots = folder / "plots"
-        plots.mkdir()
-        with plot_style():
-            for name, figure in draw(Outcomes.of(outcomes, LITERAL)):
-                save(figure, plots, name)
+    tables = {
+        "costs": found.table(),
+        "mergers": found.mergers_table(),
+        "states": found.states_table(),
+    }
+    write_figures(out, claims, tables, lambda: draw(Outcomes.of(outcomes, LITERAL)))
     return claims
 
 
@@ -88,4 +80,4 @@ def _checked(outcomes: Sequence[Sequence[RunResult]]) -> list[Claim]:
     literal, alternative = (Outcomes.of(outcomes, reading) for reading in (LITERAL, ALTERNATIVE))
     claims = [*check_costs(literal), *check_grouping(literal)]
     others = [*check_read_otherwise(alternative), *check_grouping(alternative)]
-    return with_contradictions(side_by_side(claims, others, READINGS))
+    return side_by_side(claims, others, READINGS, CONTRADICTIONS)

@@ -18,7 +18,7 @@ import attrs
 
 from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.kernel.rules import use_compiled
-from gossamer.sim.figures.common.claims import ALTERNATIVE, LITERAL, Claim, Reading
+from gossamer.sim.figures.common.claims import ALTERNATIVE, LITERAL, Reading
 from gossamer.sim.studies.dissemination.inputs.workload import KEYWORD, LOCALITIES, NEAR, sampled
 from gossamer.sim.studies.dissemination.records import state_table
 from gossamer.sim.studies.dissemination.scenario import (
@@ -199,19 +199,12 @@ READINGS: Final[Mapping[str, Reading]] = MappingProxyType(
     )
 )
 
-_CONTRADICTION: Final = (
+CONTRADICTIONS: Final = dict.fromkeys(
+    ("T1", "T4"),
     "'3 % suffices' (Fig. 4) and large gains of many trees (Fig. 5, 6) exclude each other: groups "
     "that a sample tells apart are those that it knows too little of, and documents that were not "
-    "sampled match many of them, so that on all documents the gains of many trees are gone"
+    "sampled match many of them, so that on all documents the gains of many trees are gone",
 )
-
-
-def with_contradictions(claims: list[Claim]) -> list[Claim]:
-    """The claims, and beside some what the paper says against them."""
-    return [
-        attrs.evolve(claim, contradiction=_CONTRADICTION if claim.id in ("T1", "T4") else "")
-        for claim in claims
-    ]
 
 
 COSTS, SHARES, MERGERS, REAL = "costs", "shares", "mergers", "real"

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import attrs
 
-from gossamer.sim.figures.common.claims import Claim, write_claims
-from gossamer.sim.figures.common.experiments import CHECKOUT
+from gossamer.sim.figures.common.claims import Claim
+from gossamer.sim.figures.common.experiments import CHECKOUT, write_figures
 from gossamer.sim.figures.common.measurements import (
     Measurements,
     hours_table,
@@ -30,9 +30,9 @@ from gossamer.sim.figures.common.measurements import (
 from gossamer.sim.figures.common.points import kept_beside, run_kept_points
 from gossamer.sim.figures.common.rows import judge
 from gossamer.sim.figures.kindred.bounds import check_bounds
-from gossamer.sim.figures.kindred.plots import write_plots
+from gossamer.sim.figures.kindred.plots import draw
 from gossamer.sim.figures.kindred.promises import promises
-from gossamer.sim.figures.kindred.report import write_report
+from gossamer.sim.figures.kindred.report import report_of
 from gossamer.sim.figures.kindred.setup import FULL, QUICK, Data, Plan
 from gossamer.sim.figures.kindred.studies import (
     BACKWARDS,
@@ -49,7 +49,7 @@ from gossamer.sim.figures.vinifera.studies import (
     find_trace,
 )
 from gossamer.sim.figures.vinifera.studies import FULL as PAPER_FULL
-from gossamer.sim.results.results import check_destination, whole_folder, write_table
+from gossamer.sim.results.results import check_destination
 from gossamer.sim.studies.peers.inputs.scenario import Churn
 from gossamer.sim.study.tasks import Progress
 
@@ -87,16 +87,13 @@ def reproduce_kindred(
     outcomes = run_kept_points(plan_points(chosen, data), processes, kept, progress)
     found = Measurements(outcomes)
     claims = [*judge(promises(data), found), *check_bounds(found, real_trace=data.real is not None)]
-    with whole_folder(out, replace=False) as folder:
-        write_claims(claims, folder)
-        write_report(found, claims, folder / "report.md")
-        write_table(points_table(outcomes), folder / "points.parquet")
-        write_table(load_table(outcomes, (SIZES, ATTRIBUTES)), folder / "load.parquet")
-        write_table(
-            hours_table(outcomes, _first_hours(chosen, data)),
-            folder / "hours.parquet",
-        )
-        write_plots(found, data, folder / "plots")
+    tables = {
+        "points": points_table(outcomes),
+        "load": load_table(outcomes, (SIZES, ATTRIBUTES)),
+        "hours": hours_table(outcomes, _first_hours(chosen, data)),
+    }
+    report = report_of(found, claims)
+    write_figures(out, claims, tables, lambda: draw(found, data), readings=False, report=report)
     shutil.rmtree(kept, ignore_errors=True)
     return claims
 

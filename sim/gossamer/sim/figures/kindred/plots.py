@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Final
 
 import attrs
@@ -56,9 +55,7 @@ from gossamer.sim.results.plot_style import (
     legend_below,
     new_figure,
     per_cent,
-    plot_style,
     population_handle,
-    save,
     system_styles,
 )
 
@@ -223,15 +220,8 @@ _MARKERS = ("o", "s", "^", "D")
 _SECOND = {"alpha": 0.55, "linewidth": 1.1, "markerfacecolor": "white"}
 
 
-def write_plots(found: Measurements, data: Data, folder: Path) -> None:
-    """Draw all plots that there are measurements for into the new folder ``folder``."""
-    folder.mkdir()
-    with plot_style():
-        for name, figure in _figures(found, data):
-            save(figure, folder, name)
-
-
-def _figures(found: Measurements, data: Data) -> Iterator[tuple[str, Figure]]:
+def draw(found: Measurements, data: Data) -> Iterator[tuple[str, Figure]]:
+    """All plots that there are measurements for, by name of the file; within `plot_style`."""
     yield "growth", plot_growth(found)
     yield "growth_overhead", plot_sweep(found, SIZES, [OVERHEAD], "Traffic overhead", "nodes")
     hops = plot_sweep(found, SIZES, [PATH, TREE], "Path length (hops)", "nodes")

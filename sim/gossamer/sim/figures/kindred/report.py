@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Final
 
 from gossamer.sim.figures.common.claims import Claim
@@ -68,9 +67,9 @@ _BESIDE_EACH_OTHER: Final = (
 )
 
 
-def write_report(found: Measurements, claims: Sequence[Claim], file: Path) -> None:
-    """Write all tables that there are measurements for."""
-    file.write_text("\n".join(_lines(found, claims)) + "\n", encoding="utf-8")
+def report_of(found: Measurements, claims: Sequence[Claim]) -> str:
+    """All tables that there are measurements for."""
+    return "\n".join(_lines(found, claims)) + "\n"
 
 
 def _lines(found: Measurements, claims: Sequence[Claim]) -> Iterator[str]:

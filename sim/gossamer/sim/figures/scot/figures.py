@@ -21,12 +21,13 @@ from gossamer.sim.figures.common.claims import (
     LITERAL,
     Claim,
     side_by_side,
-    write_claims,
-    write_readings,
 )
-from gossamer.sim.figures.scot.claims import check_claims, check_o6, check_o7
+from gossamer.sim.figures.common.experiments import write_figures
+from gossamer.sim.figures.common.rows import judge
+from gossamer.sim.figures.scot.claims import CLAIMS
 from gossamer.sim.figures.scot.plots import Outcomes, draw
 from gossamer.sim.figures.scot.studies import (
+    CONTRADICTIONS,
     FULL,
     QUICK,
     READINGS,
@@ -34,10 +35,8 @@ from gossamer.sim.figures.scot.studies import (
     find_quotes,
     plan_runs,
     stacked,
-    with_contradictions,
 )
-from gossamer.sim.results.plot_style import plot_style, save
-from gossamer.sim.results.results import check_destination, whole_folder, write_table
+from gossamer.sim.results.results import check_destination
 from gossamer.sim.study.records import Column
 from gossamer.sim.study.tasks import Progress, run_tasks
 
@@ -63,26 +62,16 @@ def reproduce_scot(
     workload = find_quotes(plan.quotes, Path.cwd())
     found = run_tasks(plan_runs(plan, workload), processes, progress)
     literal, alternative = (
-        _checked(Outcomes.of(found, reading)) for reading in (LITERAL, ALTERNATIVE)
+        judge(CLAIMS, Outcomes.of(found, reading)) for reading in (LITERAL, ALTERNATIVE)
     )
-    claims = with_contradictions(side_by_side(literal, alternative, READINGS))
-    with whole_folder(Path(out), replace=False) as folder:
-        write_claims(claims, folder)
-        write_readings(claims, folder)
-        write_table(_runs(found), folder / "runs.parquet")
-        for name in ("delays", "queues"):
-            tables = [getattr(one, name) for one in found]
-            write_table(stacked(found, tables), folder / f"{name}.parquet")
-        plots = folder / "plots"
-        plots.mkdir()
-        with plot_style():
-            for name, figure in draw(Outcomes.of(found)):
-                save(figure, plots, name)
+    claims = side_by_side(literal, alternative, READINGS, CONTRADICTIONS)
+    tables = {
+        "runs": _runs(found),
+        "delays": stacked(found, [one.delays for one in found]),
+        "queues": stacked(found, [one.queues for one in found]),
+    }
+    write_figures(out, claims, tables, lambda: draw(Outcomes.of(found)))
     return claims
-
-
-def _checked(outcomes: Outcomes) -> list[Claim]:
-    return [*check_claims(outcomes), check_o6(outcomes), check_o7(outcomes)]
 
 
 def _runs(found: Sequence[RunResult]) -> dict[str, Column]:

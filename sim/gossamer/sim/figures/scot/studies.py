@@ -22,7 +22,7 @@ import attrs
 import numpy as np
 
 from gossamer.protocol.brokers.scot import ROUTINGS, ScotSettings
-from gossamer.sim.figures.common.claims import ALTERNATIVE, LITERAL, Claim, Reading
+from gossamer.sim.figures.common.claims import ALTERNATIVE, LITERAL, Reading
 from gossamer.sim.studies.scot.burst import SECOND, Burst, BurstResult, run_burst
 from gossamer.sim.studies.scot.plots import largest_delays, longest_queues
 from gossamer.sim.studies.scot.records import summarise_burst
@@ -83,7 +83,7 @@ READINGS: Final[Mapping[str, Reading]] = MappingProxyType(
     }
 )
 
-_CONTRADICTIONS: Final[Mapping[str, str]] = MappingProxyType(
+CONTRADICTIONS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "O1": (
             "89 % fewer messages, beside 'almost 80 %' of BID's being duplicates: a flood takes "
@@ -102,13 +102,6 @@ _CONTRADICTIONS: Final[Mapping[str, str]] = MappingProxyType(
         ),
     }
 )
-
-
-def with_contradictions(claims: list[Claim]) -> list[Claim]:
-    """The claims, and beside each whatever the paper says against it."""
-    return [
-        attrs.evolve(claim, contradiction=_CONTRADICTIONS.get(claim.id, "")) for claim in claims
-    ]
 
 
 SUBSCRIBERS, PUBLISHERS, BURST = "subscribers", "publishers", "burst"

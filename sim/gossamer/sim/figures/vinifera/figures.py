@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gossamer.sim.figures.common.claims import Claim, write_claims
-from gossamer.sim.figures.common.experiments import CHECKOUT
+from gossamer.sim.figures.common.claims import Claim
+from gossamer.sim.figures.common.experiments import CHECKOUT, write_figures
 from gossamer.sim.figures.common.measurements import (
     Measurements,
     hours_table,
@@ -23,7 +23,7 @@ from gossamer.sim.figures.common.measurements import (
 from gossamer.sim.figures.common.points import run_points
 from gossamer.sim.figures.common.rows import judge
 from gossamer.sim.figures.vinifera.claims import claims_of
-from gossamer.sim.figures.vinifera.plots import write_figures
+from gossamer.sim.figures.vinifera.plots import draw
 from gossamer.sim.figures.vinifera.studies import (
     ATTRIBUTES,
     CHURN,
@@ -32,7 +32,7 @@ from gossamer.sim.figures.vinifera.studies import (
     find_trace,
     plan_points,
 )
-from gossamer.sim.results.results import check_destination, whole_folder, write_table
+from gossamer.sim.results.results import check_destination
 from gossamer.sim.study.tasks import Progress
 
 
@@ -65,10 +65,10 @@ def reproduce_vinifera(
     outcomes = run_points(plan_points(plan, trace), processes, progress)
     found = Measurements(outcomes)
     claims = judge(claims_of(trace), found)
-    with whole_folder(Path(out), replace=False) as folder:
-        write_claims(claims, folder)
-        write_table(points_table(outcomes), folder / "points.parquet")
-        write_table(load_table(outcomes, (ATTRIBUTES,)), folder / "load.parquet")
-        write_table(hours_table(outcomes, {CHURN: trace.first_hour}), folder / "hours.parquet")
-        write_figures(found, trace, folder / "plots")
+    tables = {
+        "points": points_table(outcomes),
+        "load": load_table(outcomes, (ATTRIBUTES,)),
+        "hours": hours_table(outcomes, {CHURN: trace.first_hour}),
+    }
+    write_figures(out, claims, tables, lambda: draw(found, trace), readings=False)
     return claims

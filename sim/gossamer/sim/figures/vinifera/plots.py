@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -36,9 +34,7 @@ from gossamer.sim.results.plot_style import (
     legend_below,
     new_figure,
     per_cent,
-    plot_style,
     population_handle,
-    save,
     system_styles,
 )
 from gossamer.sim.study.records import Column
@@ -49,15 +45,8 @@ _LOAD_ATTRIBUTES = (1, 2, 3)
 _SHADES = (1.0, 0.65, 0.35)
 
 
-def write_figures(found: Measurements, trace: Trace, folder: Path) -> None:
-    """Draw all figures that there are measurements for into the new folder ``folder``."""
-    folder.mkdir()
-    with plot_style():
-        for name, figure in _figures(found, trace):
-            save(figure, folder, name)
-
-
-def _figures(found: Measurements, trace: Trace) -> list[tuple[str, Figure]]:
+def draw(found: Measurements, trace: Trace) -> list[tuple[str, Figure]]:
+    """All figures that there are measurements for, by name of the file; within `plot_style`."""
     figures = [
         *_pair(found, FRIENDS, "fig3a", "fig3b", "friend links (of 8)"),
         *_pair(found, SIZES, "fig4a", "fig4b", "nodes"),
