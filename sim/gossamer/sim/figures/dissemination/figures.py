@@ -21,11 +21,8 @@ from gossamer.sim.figures.common.claims import (
     side_by_side,
 )
 from gossamer.sim.figures.common.experiments import CHECKOUT, write_figures
-from gossamer.sim.figures.dissemination.claims import (
-    check_costs,
-    check_grouping,
-    check_read_otherwise,
-)
+from gossamer.sim.figures.common.rows import judge
+from gossamer.sim.figures.dissemination.claims import READ_OTHERWISE, T1
 from gossamer.sim.figures.dissemination.plots import Outcomes, draw
 from gossamer.sim.figures.dissemination.studies import (
     CONTRADICTIONS,
@@ -78,6 +75,5 @@ def reproduce_trees(
 
 def _checked(outcomes: Sequence[Sequence[RunResult]]) -> list[Claim]:
     literal, alternative = (Outcomes.of(outcomes, reading) for reading in (LITERAL, ALTERNATIVE))
-    claims = [*check_costs(literal), *check_grouping(literal)]
-    others = [*check_read_otherwise(alternative), *check_grouping(alternative)]
+    claims, others = judge((T1, *READ_OTHERWISE), literal), judge(READ_OTHERWISE, alternative)
     return side_by_side(claims, others, READINGS, CONTRADICTIONS)
