@@ -48,7 +48,7 @@ def _attributes(scenario: Scenario) -> float:
 
 
 _STUDIES: Final[Mapping[str, _Study]] = MappingProxyType(
-    {"V3": _Study(SIZES, _nodes, V3.judge), "V6": _Study(ATTRIBUTES, _attributes, V6.judge)}
+    {"V3": _Study(SIZES, _nodes, V3.check), "V6": _Study(ATTRIBUTES, _attributes, V6.check)}
 )
 
 

@@ -2,7 +2,8 @@
 
 A claim is a `Statement`, its checks are `Row`s, and what a row sets against its bounds is an `Ask`
 of the measurements: `at` a place, the `first`, `last`, `least` or `most` of a series, or one of
-these over or less another. `judge` reads all of them. The unit of a value follows from its measure.
+these over or less another. `check_claims` reads all of them. The unit of a value follows from its
+measure.
 """
 
 from __future__ import annotations
@@ -125,7 +126,7 @@ class Statement:
     explanation: str | Callable[[Any], str] = ""
     note: str | Callable[[Any], str] = ""
 
-    def judge(self, found: Any) -> Claim:
+    def check(self, found: Any) -> Claim:
         """The claim with its verdict."""
         rows = self.rows(found) if callable(self.rows) else self.rows
         explanation, note = (
@@ -135,6 +136,6 @@ class Statement:
         return Claim(self.id, self.claim, checks, explanation, note)
 
 
-def judge(statements: Iterable[Statement], found: Any) -> list[Claim]:
+def check_claims(statements: Iterable[Statement], found: Any) -> list[Claim]:
     """All claims, in order."""
-    return [one.judge(found) for one in statements]
+    return [one.check(found) for one in statements]

@@ -23,7 +23,7 @@ from gossamer.sim.figures.common.claims import (
     side_by_side,
 )
 from gossamer.sim.figures.common.experiments import Experiment, write_figures
-from gossamer.sim.figures.common.rows import judge
+from gossamer.sim.figures.common.rows import check_claims
 from gossamer.sim.figures.covering.burst_plots import Outcomes, draw_bursts
 from gossamer.sim.figures.covering.burst_runs import Bursts, RunResult
 from gossamer.sim.figures.covering.burst_studies import FULL, QUICK, plan_bursts
@@ -50,7 +50,7 @@ def _tasks(quick: bool) -> list[Bursts]:
 def _check(outcomes: Sequence[Sequence[RunResult]]) -> list[Claim]:
     claims = (*SELECTIVE_CLAIMS, *INCREMENTAL_CLAIMS)
     literal, alternative = (
-        judge(claims, Outcomes.of(outcomes, reading)) for reading in (LITERAL, ALTERNATIVE)
+        check_claims(claims, Outcomes.of(outcomes, reading)) for reading in (LITERAL, ALTERNATIVE)
     )
     return side_by_side(literal, alternative, READINGS, CONTRADICTIONS)
 

@@ -30,7 +30,7 @@ from gossamer.sim.figures.common.claims import (
 )
 from gossamer.sim.figures.common.experiments import Experiment
 from gossamer.sim.figures.common.points import Floats
-from gossamer.sim.figures.common.rows import Ask, Row, Statement, at, judge
+from gossamer.sim.figures.common.rows import Ask, Row, Statement, at, check_claims
 from gossamer.sim.figures.covering.readings import READINGS
 from gossamer.sim.figures.covering.scene_plots import draw_mobile, draw_workflow
 from gossamer.sim.figures.covering.scenes import (
@@ -270,11 +270,11 @@ WORKFLOW_CLAIMS: Final = (
 )
 
 
-def _judged(
+def _checked(
     statements: Sequence[Statement], outcomes: Sequence[Sequence[SceneResult]]
 ) -> list[Claim]:
     literal, alternative = (
-        judge(statements, Scenes.of(outcomes, reading)) for reading in (LITERAL, ALTERNATIVE)
+        check_claims(statements, Scenes.of(outcomes, reading)) for reading in (LITERAL, ALTERNATIVE)
     )
     return side_by_side(literal, alternative, READINGS)
 
@@ -282,14 +282,14 @@ def _judged(
 MOBILE: Final = Experiment(
     claims=("P9", "I5"),
     tasks=plan_mobile,
-    check=partial(_judged, MOBILE_CLAIMS),
+    check=partial(_checked, MOBILE_CLAIMS),
     tables=lambda outcomes: Scenes.of(outcomes).tables("mobile"),
     draw=lambda outcomes: draw_mobile(Scenes.of(outcomes, LITERAL)),
 )
 WORKFLOWS: Final = Experiment(
     claims=("I6",),
     tasks=plan_workflow,
-    check=partial(_judged, WORKFLOW_CLAIMS),
+    check=partial(_checked, WORKFLOW_CLAIMS),
     tables=lambda outcomes: Scenes.of(outcomes).tables(WORKFLOW),
     draw=lambda outcomes: draw_workflow(Scenes.of(outcomes, LITERAL)),
 )

@@ -21,7 +21,7 @@ from gossamer.sim.figures.common.claims import (
     side_by_side,
 )
 from gossamer.sim.figures.common.experiments import CHECKOUT, write_figures
-from gossamer.sim.figures.common.rows import judge
+from gossamer.sim.figures.common.rows import check_claims
 from gossamer.sim.figures.dissemination.claims import READ_OTHERWISE, T1
 from gossamer.sim.figures.dissemination.plots import Outcomes, draw
 from gossamer.sim.figures.dissemination.studies import (
@@ -75,5 +75,8 @@ def reproduce_trees(
 
 def _checked(outcomes: Sequence[Sequence[RunResult]]) -> list[Claim]:
     literal, alternative = (Outcomes.of(outcomes, reading) for reading in (LITERAL, ALTERNATIVE))
-    claims, others = judge((T1, *READ_OTHERWISE), literal), judge(READ_OTHERWISE, alternative)
+    claims, others = (
+        check_claims((T1, *READ_OTHERWISE), literal),
+        check_claims(READ_OTHERWISE, alternative),
+    )
     return side_by_side(claims, others, READINGS, CONTRADICTIONS)

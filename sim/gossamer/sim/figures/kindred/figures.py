@@ -28,7 +28,7 @@ from gossamer.sim.figures.common.measurements import (
     points_table,
 )
 from gossamer.sim.figures.common.points import kept_beside, run_kept_points
-from gossamer.sim.figures.common.rows import judge
+from gossamer.sim.figures.common.rows import check_claims
 from gossamer.sim.figures.kindred.bounds import check_bounds
 from gossamer.sim.figures.kindred.plots import draw
 from gossamer.sim.figures.kindred.promises import promises
@@ -86,7 +86,10 @@ def reproduce_kindred(
     kept = kept_beside(out)
     outcomes = run_kept_points(plan_points(chosen, data), processes, kept, progress)
     found = Measurements(outcomes)
-    claims = [*judge(promises(data), found), *check_bounds(found, real_trace=data.real is not None)]
+    claims = [
+        *check_claims(promises(data), found),
+        *check_bounds(found, real_trace=data.real is not None),
+    ]
     tables = {
         "points": points_table(outcomes),
         "load": load_table(outcomes, (SIZES, ATTRIBUTES)),

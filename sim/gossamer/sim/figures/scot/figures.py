@@ -23,7 +23,7 @@ from gossamer.sim.figures.common.claims import (
     side_by_side,
 )
 from gossamer.sim.figures.common.experiments import write_figures
-from gossamer.sim.figures.common.rows import judge
+from gossamer.sim.figures.common.rows import check_claims
 from gossamer.sim.figures.scot.claims import CLAIMS
 from gossamer.sim.figures.scot.plots import Outcomes, draw
 from gossamer.sim.figures.scot.studies import (
@@ -62,7 +62,7 @@ def reproduce_scot(
     workload = find_quotes(plan.quotes, Path.cwd())
     found = run_tasks(plan_runs(plan, workload), processes, progress)
     literal, alternative = (
-        judge(CLAIMS, Outcomes.of(found, reading)) for reading in (LITERAL, ALTERNATIVE)
+        check_claims(CLAIMS, Outcomes.of(found, reading)) for reading in (LITERAL, ALTERNATIVE)
     )
     claims = side_by_side(literal, alternative, READINGS, CONTRADICTIONS)
     tables = {

@@ -21,7 +21,7 @@ from gossamer.sim.figures.common.measurements import (
     points_table,
 )
 from gossamer.sim.figures.common.points import run_points
-from gossamer.sim.figures.common.rows import judge
+from gossamer.sim.figures.common.rows import check_claims
 from gossamer.sim.figures.vinifera.claims import claims_of
 from gossamer.sim.figures.vinifera.plots import draw
 from gossamer.sim.figures.vinifera.studies import (
@@ -64,7 +64,7 @@ def reproduce_vinifera(
     trace = find_trace(plan, checkout)
     outcomes = run_points(plan_points(plan, trace), processes, progress)
     found = Measurements(outcomes)
-    claims = judge(claims_of(trace), found)
+    claims = check_claims(claims_of(trace), found)
     tables = {
         "points": points_table(outcomes),
         "load": load_table(outcomes, (ATTRIBUTES,)),
