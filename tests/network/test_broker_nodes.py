@@ -13,7 +13,7 @@ import trio
 
 from gossamer.node.broker.members import ENDING_S
 from gossamer.node.broker.session import read_id
-from gossamer.node.errors import ClientRequestError
+from gossamer.node.errors import RequestError
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.protocol.brokers.core.effects import Effect
 from gossamer.protocol.brokers.core.messages import Congestion, Hop, Id, Subscribe
@@ -159,9 +159,9 @@ async def test_a_name_is_one_client_at_a_time_and_waits_for_the_last(tmp_path: P
     async with memory_brokers(tmp_path, [(1, 2)]) as brokers, trio.open_nursery() as nursery:
         node, members = brokers.nodes[1], brokers.nodes[1].members
         ada = await MemoryClient.attach(node, "ada")
-        with pytest.raises(ClientRequestError, match="'ada' is connected already"):
+        with pytest.raises(RequestError, match="'ada' is connected already"):
             await MemoryClient.attach(node, "ada")
-        with pytest.raises(ClientRequestError, match="does not begin with '~'"):
+        with pytest.raises(RequestError, match="does not begin with '~'"):
             await MemoryClient.attach(node, "~ada")
         await ada.subscribe("x", "x > 1")
 

@@ -45,7 +45,7 @@ from gossamer.node.discovery.sources import (
     local_addresses,
     static_peers,
 )
-from gossamer.node.errors import DiscoveryError, InterfaceError
+from gossamer.node.errors import InterfaceError
 from support.transport_peers import on_jumping_clock
 from support.waiting import PATIENCE_S, eventually
 
@@ -122,7 +122,7 @@ async def test_all_sources_come_in_one_stream_and_one_that_fails_is_reported_onc
 
     async def come_late(tell: Tell) -> None:
         if next(tries) < 4:
-            raise DiscoveryError("no carrier")
+            raise InterfaceError("no carrier")
         await tell(late)
 
     remembered = KnownPeers(REMEMBERED, ((9, (("10.0.0.9", 1), ("fd00::9", 1))),))

@@ -15,7 +15,7 @@ import attrs
 import pytest
 import trio
 
-from gossamer.node.errors import NoAnswerError, NobodyWaitsError, RefusedByNodeError
+from gossamer.node.errors import NoAnswerError, RefusedByNodeError, RequestError
 from gossamer.node.local.client import open_client
 from gossamer.node.local.replies import Replies, Reply, Requested
 from gossamer.node.peer.unicast.messages import opened
@@ -55,7 +55,7 @@ class Run:
                 assert reply_to is not None
                 try:
                     await replies.reply(reply_to.to_token(), Payload(str(price).encode()))
-                except NobodyWaitsError:
+                except RequestError:
                     self.late.append(key)
 
     async def ask(self, price: int, wanted: int) -> tuple[Requested, list[Reply]]:

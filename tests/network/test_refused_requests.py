@@ -104,7 +104,7 @@ async def test_one_bad_event_of_many_fails_alone(node: LocalNode) -> None:
     assert fates == [Fate.ACKNOWLEDGED, *[Fate.REFUSED] * len(bad), Fate.ACKNOWLEDGED]
 
 
-NO_FRACTION = ("numerator and denominator", "ClientRequestError")
+NO_FRACTION = ("numerator and denominator", "RequestError")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.node.broker.families.scot.settings import ScotSection, is_part
-from gossamer.node.errors import StoreDamagedError
+from gossamer.node.errors import StoreError
 from gossamer.protocol.brokers.core.errors import UnsafeError
 from gossamer.protocol.brokers.scot import Factor, Scot, ScotSettings
 from support.memory_brokers import MemoryClient, MemoryScot, all_got, machine, memory_scot
@@ -158,7 +158,7 @@ async def test_nothing_can_be_taken_away(tmp_path: Path) -> None:
         await scot.stop(1)
         scot.places[1] = scot.label(1)
         scot.scot = SMALL
-        with pytest.raises(StoreDamagedError, match=r"a neighbour at B\(a,2\), expected all clus"):
+        with pytest.raises(StoreError, match=r"a neighbour at B\(a,2\), expected all clus"):
             async with scot.opened(1):
                 pass
 

@@ -14,7 +14,7 @@ import pytest
 import trio
 import trustme
 
-from gossamer.node.errors import ListenFailed, PeerUnreachable, PlainTextRefused
+from gossamer.node.errors import ListenFailed, PeerUnreachable, RequestError
 from gossamer.node.transport.base.base import Address, Admitted, Transport
 from gossamer.node.transport.base.limits import Limits
 from gossamer.node.transport.streams.byte_streams import NonBlockingStream
@@ -141,7 +141,7 @@ async def test_who_is_not_let_in_is_told_why(dialler: Make, listener: Make, word
 async def test_plain_text_is_for_loopback_only() -> None:
     transport = plain_transport(1, LIMITS)
     for address in (Address("0.0.0.0", 0), Address("::", 0), Address("192.0.2.1", 0)):
-        with pytest.raises(PlainTextRefused, match="expected a loopback address"):
+        with pytest.raises(RequestError, match="expected a loopback address"):
             await transport.listen([LOOPBACK, address])
         with pytest.raises(PeerUnreachable, match="without certificates"):
             await transport.dial([address])

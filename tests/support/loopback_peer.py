@@ -10,7 +10,7 @@ from typing import Any
 import trio
 from attrs import define, evolve, field, frozen
 
-from gossamer.node.errors import EventTooLarge, NoAnswerError, NodeError, NotAcknowledged
+from gossamer.node.errors import NoAnswerError, NodeError, NotAcknowledged, RequestError
 from gossamer.node.page.snapshot import PeerView, Queues, Rates, Snapshot
 from gossamer.node.peer.unicast.cluster_time import ClusterTime
 from gossamer.node.peer.unicast.last_values import key_of, mark_of
@@ -155,7 +155,7 @@ class LoopbackPeer:
         at = self.order.reserve() if reserved is None else reserved
         checked = self.schema.check_event(values)
         if checked.get("price") in self.too_large:
-            raise EventTooLarge(7000, 4096)
+            raise RequestError("an event of 7000 bytes, expected at most 4096")
         if self.hold is not None:
             self.waiting += 1
             self.changes.changed()

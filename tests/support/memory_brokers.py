@@ -12,6 +12,7 @@ from typing import Any, Self
 import attrs
 import trio
 
+from gossamer.client.errors import unwrapped
 from gossamer.node.broker.assembly import BrokerNode, run_broker
 from gossamer.node.broker.contract.host import FamilyHost, id_text
 from gossamer.node.broker.deliveries import event_of
@@ -21,7 +22,6 @@ from gossamer.node.broker.families.graph.host import GraphHost
 from gossamer.node.broker.families.scot.host import ScotHost
 from gossamer.node.broker.families.tree.host import TreeHost
 from gossamer.node.broker.members import Member
-from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.security.cluster import Membership
 from gossamer.node.store.writer import open_writer
 from gossamer.node.transport.base.base import Address

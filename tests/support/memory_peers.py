@@ -15,7 +15,7 @@ import trio
 from gossamer.node.config.delivery import Delivery
 from gossamer.node.config.node import Discovery, Identity, Listen, NodeConfig, Page, Protocol
 from gossamer.node.discovery.sources import static_peers
-from gossamer.node.errors import AddressGone
+from gossamer.node.errors import InterfaceError
 from gossamer.node.peer.assembly import run_peer
 from gossamer.node.peer.dependencies import Dependencies
 from gossamer.node.peer.peer import Event, Peer, Subscription
@@ -138,7 +138,7 @@ class MemoryPeers(MemoryNodes[Peer]):
     schema: Schema = SCHEMA
     round_s: float = ROUND_S
     acknowledge_s: float = 10.0
-    lost: AddressGone | None = None  # what their addresses are, if they are
+    lost: InterfaceError | None = None  # what their addresses are, if they are
     wrong_s: dict[int, float] = attrs.field(factory=dict)  # how far clocks are ahead
     # Keys of the peers whose addresses a peer is told.
     bootstrap: Callable[[int], Iterable[int]] = lambda key: [1] if key != 1 else []

@@ -24,16 +24,14 @@ if TYPE_CHECKING:
     from gossamer.node.errors import (
         ClusterFolderError,
         ConfigurationError,
-        EventTooLarge,
         ListenFailed,
         NodeError,
         NotAcknowledged,
         PeerRevoked,
         PeerStopped,
-        SchemaMismatchError,
+        RequestError,
         SecurityError,
         StoreError,
-        SubscriptionInUse,
     )
     from gossamer.node.peer.application import Peer
     from gossamer.node.peer.cluster_info import peer_config
@@ -57,7 +55,6 @@ __all__ = [
     "ConfigurationError",
     "ContentError",
     "Event",
-    "EventTooLarge",
     "ExpressionError",
     "ListenFailed",
     "NodeConfig",
@@ -68,12 +65,11 @@ __all__ = [
     "PeerRevoked",
     "PeerStopped",
     "ProtocolError",
+    "RequestError",
     "Schema",
-    "SchemaMismatchError",
     "SecurityError",
     "StoreError",
     "Subscription",
-    "SubscriptionInUse",
     "open_peer",
     "peer_config",
 ]

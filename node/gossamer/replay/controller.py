@@ -17,7 +17,7 @@ from typing import Final
 import attrs
 import trio
 
-from gossamer.node.errors.exception_groups import unwrapped
+from gossamer.client.errors import unwrapped
 from gossamer.node.security.joining import commands as security
 from gossamer.replay.lines import Setup
 from gossamer.replay.plan import PUBLISH, START, Plan, Step
@@ -103,7 +103,7 @@ class Controller:
         """Play all of it, or as much as there is time for until Ctrl-C.
 
         Raises:
-            ReplayError: a process of peers does not keep running.
+            CommandError: a process of peers does not keep running.
             KeyboardInterrupt: a second Ctrl-C; all peers are stopped.
         """
         cycles = 0

@@ -15,7 +15,7 @@ from typing import Final
 import attrs
 import trio
 
-from gossamer.replay.errors import ReplayError
+from gossamer.node.errors import CommandError
 from gossamer.replay.lines import Line, Lines, Setup, encode
 
 # Peers stop within two seconds; a worker that does not end is ended.
@@ -72,7 +72,7 @@ class ReplayProcesses:
         """Keep the workers running until `dismiss`, or until cancelled.
 
         Raises:
-            ReplayError: a worker dies again and again.
+            CommandError: a worker dies again and again.
         """
         async with trio.open_nursery() as nursery:
             for number, (send, receive) in enumerate(self._channels):
@@ -98,7 +98,10 @@ class ReplayProcesses:
             self.deaths += 1
             worker.deaths += 1
             if worker.deaths >= MOST_DEATHS:
-                raise ReplayError(worker.deaths, code)
+                raise CommandError(
+                    f"a process of peers ended {worker.deaths} times, the last time with exit code "
+                    f"{code}, expected it to run to the end of the replay"
+                )
             self.on_loss(worker.number)
 
     async def _run_one(self, commands: trio.MemoryReceiveChannel[Line]) -> int:

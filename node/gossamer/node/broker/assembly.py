@@ -10,6 +10,7 @@ from typing import Any, Final
 import attrs
 import trio
 
+from gossamer.client.errors import unwrapped
 from gossamer.node.broker.composites import Composites
 from gossamer.node.broker.contract.host import ROWS
 from gossamer.node.broker.contract.matches import ForComposites, Match
@@ -22,7 +23,6 @@ from gossamer.node.broker.links.links import Dialler, Neighbours
 from gossamer.node.broker.links.routes import Passage, Routes, RouteService
 from gossamer.node.broker.members import Members
 from gossamer.node.errors import NodeError, RefusedByPeer, WorkApartError
-from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.monitoring.logs import log
 from gossamer.node.monitoring.members import Member, MemberTable
 from gossamer.node.monitoring.metrics import Counters
@@ -180,7 +180,7 @@ class BrokerNode:
         return {**told, "composites": self.composites.rows()[:ROWS]}
 
     async def trace(self, id_: Id) -> list[Passage]:
-        """The route of a publication; raises `RouteUnknownError`."""
+        """The route of a publication; raises `RequestError`."""
         return await self._route_service.trace(id_)
 
     @property

@@ -29,7 +29,7 @@ from gossamer.node.broker.contract.matches import ForComposites, Match
 from gossamer.node.broker.deliveries import Arrival, match_bytes
 from gossamer.node.broker.engine.engine import Engine
 from gossamer.node.broker.members import Member, Members
-from gossamer.node.errors import ClientRequestError
+from gossamer.node.errors import RequestError
 from gossamer.node.monitoring.logs import log
 from gossamer.node.store import Store
 from gossamer.node.store.broker import StoredComposite
@@ -339,23 +339,23 @@ class Content:
         """The publication that travelled from a client as plain data.
 
         Raises:
-            ClientRequestError: a value is none.
+            RequestError: a value is none.
             ContentError: the values do not fit the schema, or are too long for others to read.
         """
         try:
             values = exact_publication(read_values(data, "values"), self.schema)
         except MalformedMessageError as error:
             reason = f"{error.field} holds {error.value}, expected {error.expected}"
-            raise ClientRequestError(reason) from None
+            raise RequestError(reason) from None
         plain_values(values)
         return values
 
 
 def check_label(label: str) -> None:
-    """Refuse what is no label; raises `ClientRequestError`."""
+    """Refuse what is no label; raises `RequestError`."""
     if not 0 < len(label) <= MAX_NAME or not label.isprintable():
         reason = f"a label has 1 to {MAX_NAME} printable characters, expected other than {label!r}"
-        raise ClientRequestError(reason)
+        raise RequestError(reason)
 
 
 def check_window(text: str, within_s: float | None) -> None:
@@ -366,13 +366,13 @@ def check_window(text: str, within_s: float | None) -> None:
         within_s: seconds, None for no window.
 
     Raises:
-        ClientRequestError: it has only one of the two.
+        RequestError: it has only one of the two.
     """
     if is_composite(text) and within_s is None:
         reason = "a composite subscription ('{...}') needs a window in seconds, as of --within 10"
-        raise ClientRequestError(reason)
+        raise RequestError(reason)
     if within_s is not None and not is_composite(text):
         reason = (
             "only a composite subscription has a window (--within), such as '{a > 1} & {b > 1}'"
         )
-        raise ClientRequestError(reason)
+        raise RequestError(reason)

@@ -24,7 +24,7 @@ from gossamer.node.broker.contract.host import ClientFilters
 from gossamer.node.broker.contract.matches import ForComposites, Match
 from gossamer.node.broker.deliveries import delivery_bytes, id_of
 from gossamer.node.broker.engine.engine import Engine, Outcome
-from gossamer.node.errors import ClientRequestError, StoreError
+from gossamer.node.errors import RequestError, StoreError
 from gossamer.node.monitoring.logs import log
 from gossamer.node.store import Store
 from gossamer.node.store.broker import QueuedDelivery
@@ -173,7 +173,7 @@ class Members:
         """Let a client in, or somebody who asks for it and leaves its deliveries to it.
 
         Raises:
-            ClientRequestError: one of that name is connected, or the name is none.
+            RequestError: one of that name is connected, or the name is none.
         """
         if name is None:
             name = NAMELESS + secrets.token_hex(8)
@@ -184,7 +184,7 @@ class Members:
         member = self._members.get(name)
         if member is not None and member.present and not aside:
             reason = f"client {name!r} is connected already, expected another name"
-            raise ClientRequestError(reason)
+            raise RequestError(reason)
         known = member is not None
         if member is None:
             member = self._members[name] = Member(name, trio.current_time())
@@ -386,7 +386,7 @@ class Members:
 def _check_name(name: str) -> None:
     if name.startswith(NAMELESS) or not name.isprintable() or not name:
         reason = f"a client's name is printable and does not begin with {NAMELESS!r}"
-        raise ClientRequestError(f"{reason}, not {name!r}")
+        raise RequestError(f"{reason}, not {name!r}")
 
 
 def _hold(held: dict[str, Filter], label: str, one: Filter) -> None:

@@ -9,12 +9,12 @@ from contextlib import asynccontextmanager, nullcontext
 
 import attrs
 
+from gossamer.client.errors import unwrapped
 from gossamer.node.broker.assembly import BrokerNode, run_broker
 from gossamer.node.broker.contract.host import FamilyHost
 from gossamer.node.broker.dependencies import BrokerDependencies
 from gossamer.node.config.families import family_named
 from gossamer.node.config.node import NodeConfig
-from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.peer.peer import (
     PLAIN_CLUSTER,
     advertised,

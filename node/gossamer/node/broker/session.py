@@ -19,7 +19,7 @@ from gossamer.node.broker.contract.host import id_text
 from gossamer.node.broker.deliveries import event_of
 from gossamer.node.broker.links.routes import Passage
 from gossamer.node.broker.members import Member, Members
-from gossamer.node.errors import BadFrame, ClientRequestError, PeerRefused
+from gossamer.node.errors import BadFrame, PeerRefused, RequestError
 from gossamer.node.local.address import Door, close_door, open_door
 from gossamer.node.local.frames import BROKER, BROKER_FRAMES, NEW, admitted_end, schema_to_wire
 from gossamer.node.local.requests import GONE, Requests
@@ -107,7 +107,7 @@ class BrokerSession(Requests):
         if "group" in frame:
             await self._no_groups(frame)
         if frame.get("start", NEW) != NEW:
-            raise ClientRequestError("a broker keeps nothing for those who come later")
+            raise RequestError("a broker keeps nothing for those who come later")
         if "within" in frame or is_composite(text):
             await self._subscribe_composite(label, text, frame.get("within"))
             return
@@ -149,7 +149,7 @@ class BrokerSession(Requests):
 
     async def _forget(self, _: Frame) -> None:
         if self._member.nameless:
-            raise ClientRequestError("only clients with a name can be forgotten")
+            raise RequestError("only clients with a name can be forgotten")
         await self._services.members.forget(self._member)
 
     # Publishing
@@ -160,7 +160,7 @@ class BrokerSession(Requests):
         """Publish ``events`` in their order; none of them if the values of one are none."""
         try:
             if payload is not None:
-                raise ClientRequestError("a broker carries no payload, expected values only")
+                raise RequestError("a broker carries no payload, expected values only")
             self._services.standing.check()
             messages = [Publish(self._read(one, place)) for place, one in enumerate(events, 1)]
             outcomes = await self._services.members.ask_all(self._member, messages)
@@ -181,7 +181,7 @@ class BrokerSession(Requests):
         try:
             return self._services.content.publication(data)
         except REFUSALS as error:
-            raise ClientRequestError(f"event {place}: {error}") from None
+            raise RequestError(f"event {place}: {error}") from None
 
     # Looking
 
@@ -240,15 +240,15 @@ class BrokerSession(Requests):
 def _check_no_part(label: str) -> None:
     check_label(label)
     if label.startswith(PART):
-        raise ClientRequestError(f"a label does not begin with {PART!r}, expected another one")
+        raise RequestError(f"a label does not begin with {PART!r}, expected another one")
 
 
 def read_id(text: str) -> Id:
-    """The identifier that `id_text` wrote; raises `ClientRequestError`."""
+    """The identifier that `id_text` wrote; raises `RequestError`."""
     broker, colon, number = text.partition(":")
     if not colon or not broker or not number.isascii() or not number.isdigit():
         expected = "a broker's key, a colon and a number, as 'gossamer pub' and 'sub' print it"
-        raise ClientRequestError(f"the publication is {text!r}, expected {expected}")
+        raise RequestError(f"the publication is {text!r}, expected {expected}")
     return Id(broker, int(number[:19]))
 
 
@@ -289,8 +289,8 @@ class BrokerServer(LocalService):
         aside = frame.get("aside", False)
         try:
             member = await members.attach(frame.get("client"), session, aside=aside)
-        except ClientRequestError as error:
-            raise PeerRefused(error.reason, Cause.BUSY) from None
+        except RequestError as error:
+            raise PeerRefused(str(error), Cause.BUSY) from None
         except ProtocolError as error:
             raise PeerRefused(str(error), Cause.REFUSED) from None
         try:

@@ -26,7 +26,7 @@ from gossamer.node.discovery.sources import (
     choose,
     local_addresses,
 )
-from gossamer.node.errors import DiscoveryError, InterfaceError
+from gossamer.node.errors import InterfaceError
 
 if TYPE_CHECKING:
     from zeroconf import ServiceBrowser, ServiceInfo, ServiceStateChange, Zeroconf
@@ -137,8 +137,7 @@ class Multicast:
         Where the machine's addresses change it begins anew with those that there are.
 
         Raises:
-            DiscoveryError: multicast does not work here.
-            InterfaceError: there is no such interface.
+            InterfaceError: there is no such interface, or multicast does not work here.
         """
         while True:
             self._known.clear()
@@ -349,14 +348,21 @@ def _open(chosen: Iterable[InterfaceAddress]) -> Zeroconf:
     addresses = [one.address for one in chosen]
     versions = {address.version for address in addresses}
     if not addresses:
-        raise DiscoveryError("there is no network interface")
+        raise _no_multicast("there is no network interface")
     ip_version = IPVersion.All
     if len(versions) == 1:
         ip_version = IPVersion.V4Only if 4 in versions else IPVersion.V6Only
     try:
         return Zeroconf([str(address) for address in addresses], ip_version=ip_version)
     except (OSError, RuntimeError) as error:
-        raise DiscoveryError(str(error)) from None
+        raise _no_multicast(str(error)) from None
+
+
+def _no_multicast(reason: str) -> InterfaceError:
+    return InterfaceError(
+        f"multicast DNS does not work here ({reason}), "
+        "expected a network that carries it, or discovery.multicast = false"
+    )
 
 
 def _register(zeroconf: Zeroconf, info: ServiceInfo) -> None:
@@ -365,7 +371,7 @@ def _register(zeroconf: Zeroconf, info: ServiceInfo) -> None:
     try:
         zeroconf.register_service(info, cooperating_responders=True)
     except Error as error:
-        raise DiscoveryError(str(error) or "zeroconf does not answer") from None
+        raise _no_multicast(str(error) or "zeroconf does not answer") from None
 
 
 def _look_up(zeroconf: Zeroconf, name: str) -> ServiceInfo | None:

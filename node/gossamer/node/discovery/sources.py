@@ -15,7 +15,7 @@ from typing import Final, Protocol
 import attrs
 import trio
 
-from gossamer.node.errors import DiscoveryError, InterfaceError
+from gossamer.node.errors import InterfaceError, brief
 
 Addresses = tuple[tuple[str, int], ...]
 
@@ -58,7 +58,7 @@ class Source(Protocol):
         """Await ``tell`` for everything found, until there is nothing more or it is cancelled.
 
         Raises:
-            DiscoveryError, InterfaceError: the source cannot work here now.
+            InterfaceError: the source cannot work here now.
         """
 
 
@@ -119,7 +119,7 @@ async def _run(
             try:
                 await source.run(send.send)
                 return
-            except (DiscoveryError, InterfaceError) as error:
+            except InterfaceError as error:
                 if str(error) != told:
                     told = str(error)
                     on_failure(source.name, error)
@@ -181,7 +181,8 @@ def choose(wanted: str, addresses: Iterable[InterfaceAddress]) -> tuple[Interfac
     named = tuple(one for one in addresses if one.interface == wanted)
     chosen = named or tuple(one for one in addresses if _is_address(wanted, one.address))
     if not chosen:
-        raise InterfaceError(wanted, tuple(dict.fromkeys(one.interface for one in addresses)))
+        known = ", ".join(dict.fromkeys(one.interface for one in addresses))
+        raise InterfaceError(f"interface is {brief(wanted)}, expected one of {known}")
     return chosen
 
 

@@ -23,13 +23,7 @@ from attrs import frozen
 from gossamer.client.address import PATH_BYTES, SOCKET_NAME, LocalAddress, unix_paths
 from gossamer.node.config.checks import parse_address
 from gossamer.node.config.node import Local
-from gossamer.node.errors import (
-    ClusterFolderError,
-    ListenFailed,
-    LocalSocketError,
-    NodeRunningError,
-    NotStoppedError,
-)
+from gossamer.node.errors import ClusterFolderError, CommandError, ListenFailed, LocalSocketError
 from gossamer.node.security.identity import PRIVATE, write_file
 
 LOCK_NAME: Final = "node.lock"
@@ -82,7 +76,7 @@ def locked(folder: Path) -> Iterator[None]:
     """Keep any other node out of ``folder``; the lock ends with the process, however that ends.
 
     Raises:
-        NodeRunningError: one runs there.
+        CommandError: one runs there.
         ClusterFolderError: the folder cannot be written to.
     """
     path = folder / LOCK_NAME
@@ -92,7 +86,7 @@ def locked(folder: Path) -> Iterator[None]:
         raise ClusterFolderError(path, f"cannot be opened: {error.strerror}") from error
     try:
         if not _take_lock(descriptor):
-            raise NodeRunningError(folder)
+            raise CommandError(f"a node runs in {folder} already, expected one at a time")
         yield
     finally:
         os.close(descriptor)
@@ -117,13 +111,16 @@ async def until_unlocked(folder: Path, patience_s: float) -> None:
     """Wait until no node runs in ``folder``: the one that stops has closed all its files there.
 
     Raises:
-        NotStoppedError: one ran there at every look for so many seconds.
+        CommandError: one ran there at every look for so many seconds.
     """
     with trio.move_on_after(patience_s) as patience:
         while is_locked(folder):
             await trio.sleep(LOOK_AGAIN_S)
     if patience.cancelled_caught:
-        raise NotStoppedError(folder, patience_s)
+        raise CommandError(
+            f"the node in {folder} was told to stop, and after {patience_s:g} s one runs there "
+            "still, or again; its log says more"
+        )
 
 
 def _take_lock(descriptor: int) -> bool:

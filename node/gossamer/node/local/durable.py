@@ -21,7 +21,7 @@ import trio
 from attrs import define, field, frozen
 
 from gossamer.client.address import LocalAddress
-from gossamer.node.errors import ClientRequestError
+from gossamer.node.errors import RequestError
 from gossamer.node.local.client import CONNECTED, LocalClient, ReceivedEvent, open_client
 from gossamer.node.local.frames import NEW
 from gossamer.node.local.history import GROUP_MARK, History
@@ -123,7 +123,7 @@ class DurableClients:
         """Let the client in, once an earlier connection of it that is about to end has ended.
 
         Raises:
-            ClientRequestError: it is in already.
+            RequestError: it is in already.
         """
         with trio.move_on_after(ENDING_S):
             while (held := self._clients.get(name)) is not None and held.present:
@@ -131,7 +131,7 @@ class DurableClients:
         client = self._client(name)
         if client.present:
             reason = f"client {name!r} is connected already, expected another name"
-            raise ClientRequestError(reason)
+            raise RequestError(reason)
         client.present = True
         return client
 
@@ -174,10 +174,10 @@ class DurableClients:
         """End a subscription; with its last one the client is forgotten.
 
         Raises:
-            ClientRequestError: there is none of that id.
+            RequestError: there is none of that id.
         """
         if subscription_id not in client.active:
-            raise ClientRequestError(f"no subscription has the id {subscription_id!r}")
+            raise RequestError(f"no subscription has the id {subscription_id!r}")
         if len(client.active) == 1:
             await self.forget(client)
             return

@@ -22,7 +22,7 @@ import cbor2
 import trio
 from attrs import evolve, frozen
 
-from gossamer.node.errors import StoreDamagedError, StoreError
+from gossamer.node.errors import StoreError
 from gossamer.node.local.frames import event_values_from_wire, values_to_wire
 from gossamer.node.local.peer_like import EventLike
 from gossamer.node.store import Store, StoreLimits
@@ -324,7 +324,7 @@ def _read_places(store: Store) -> dict[str, int]:
         return {}
     places = _decoded(raw, store.path)
     if not isinstance(places, dict):
-        raise StoreDamagedError(store.path, "holds no clients' places where they should be")
+        raise StoreError(store.path, "holds no clients' places where they should be")
     return places
 
 
@@ -359,4 +359,4 @@ def _decoded(raw: bytes, path: Path) -> Any:
     try:
         return cbor2.loads(raw)
     except (cbor2.CBORDecodeError, ValueError) as error:
-        raise StoreDamagedError(path, f"holds what cannot be read ({error})") from None
+        raise StoreError(path, f"holds what cannot be read ({error})") from None

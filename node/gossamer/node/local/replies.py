@@ -13,8 +13,8 @@ from typing import Final
 import trio
 from attrs import define, frozen
 
-from gossamer.node.errors import NoAnswerError, NobodyWaitsError, NotAcknowledged
-from gossamer.node.errors.exception_groups import unwrapped
+from gossamer.client.errors import unwrapped
+from gossamer.node.errors import NoAnswerError, NotAcknowledged, RequestError
 from gossamer.node.local.peer_like import PeerLike
 from gossamer.node.peer.unicast.messages import ReplyTo, enclosed
 from gossamer.node.security.identity import decode, encode
@@ -135,7 +135,7 @@ class Replies:
 
         Raises:
             ContentError: ``token`` is of no request.
-            NobodyWaitsError: the reply came too late.
+            RequestError: the reply came too late.
             NoAnswerError: the requester's peer cannot be reached in the time that it waits; it may
                 have got the reply.
         """
@@ -152,7 +152,11 @@ class Replies:
                 patience_s = min(ANSWER_S, left_s)
                 raw = await self._peer.messages.ask(to.key, to.addresses, SERVICE, body, patience_s)
                 if _arrival(raw) is Arrival.NOBODY_WAITS:
-                    raise NobodyWaitsError(to.key)
+                    raise RequestError(
+                        f"nobody waits at peer {to.key:016x} for a reply to this request any more: "
+                        "its time is over, it has all the replies that it wants, or its requester "
+                        "has gone"
+                    )
                 return
             except NoAnswerError:
                 if left_s <= PAUSE_S:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
-from gossamer.node.errors import BadFrame, ClientRequestError, TransportBroken, TransportClosed
+from gossamer.node.errors import BadFrame, RequestError, TransportBroken, TransportClosed
 from gossamer.node.local.frames import MAX_REASON, payload_of
 from gossamer.node.local.services import REFUSALS, NodeServices, check_refusal
 from gossamer.node.transport.base.frames import encode_frame
@@ -125,10 +125,10 @@ class Requests:
             await self._connection.send(frame)
 
     async def _no_replies(self, _: Frame) -> None:
-        raise ClientRequestError("this node is a broker and carries no requests, expected a peer")
+        raise RequestError("this node is a broker and carries no requests, expected a peer")
 
     async def _no_groups(self, _: Frame) -> None:
-        raise ClientRequestError("this node is a broker and has no queue groups, expected a peer")
+        raise RequestError("this node is a broker and has no queue groups, expected a peer")
 
     async def _status(self, _: Frame) -> str:
         return json.dumps(self._services.describe())

@@ -228,7 +228,7 @@ class Peer:
         Raises:
             ExpressionError: the expression does not parse or fit the schema.
             CapacityError: there are as many subscriptions as the settings allow.
-            SubscriptionInUse: the application has this stream open already.
+            RequestError: the application has this stream open already.
             PeerStopped: the peer runs no more.
         """
         self._check()
@@ -264,7 +264,7 @@ class Peer:
         Raises:
             NotAcknowledged: nobody acknowledged it in time; it may reach all, some or none.
             ContentError: the values do not fit the schema.
-            EventTooLarge: they take more bytes than peers carry.
+            RequestError: they take more bytes than peers carry.
             PeerRevoked: the peer belongs to its cluster no more; nothing was published.
             PeerStopped: the peer runs no more.
         """

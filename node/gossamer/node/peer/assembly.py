@@ -10,9 +10,9 @@ from typing import Final
 import attrs
 import trio
 
+from gossamer.client.errors import unwrapped
 from gossamer.node.discovery.sources import REMEMBERED, DiscoveredPeer
-from gossamer.node.errors import AddressGone, InterfaceError
-from gossamer.node.errors.exception_groups import unwrapped
+from gossamer.node.errors import InterfaceError
 from gossamer.node.monitoring.logs import log
 from gossamer.node.peer.application import Peer
 from gossamer.node.peer.dependencies import Dependencies
@@ -91,7 +91,7 @@ async def _follow_addresses(parts: PeerParts, listening: Sequence[Address]) -> N
         try:
             _advertise(parts, listening)
             parts.address_complaint = ""
-        except (InterfaceError, AddressGone) as error:  # others find this peer as before
+        except InterfaceError as error:  # others find this peer as before
             parts.address_complaint = str(error)
         if parts.peer.addresses != before:
             log.info("this machine has other addresses", addresses=parts.members.own.addresses)

@@ -20,7 +20,7 @@ import attrs
 from gossamer.node.config.broker import BROKER, PEER
 from gossamer.node.config.folder import load
 from gossamer.node.config.node import NodeConfig
-from gossamer.node.errors import ClusterFolderError, ConfigurationError, SchemaMismatchError
+from gossamer.node.errors import ClusterFolderError, ConfigurationError
 from gossamer.node.security.cluster import ClusterFolder
 from gossamer.node.security.identity import read_file, write_file
 from gossamer.protocol.content.encodings import EncodingError, decoded
@@ -169,8 +169,8 @@ def cluster_schema(config: NodeConfig) -> Schema:
     """The schema of the cluster that the folder of ``config`` belongs to.
 
     Raises:
-        SchemaMismatchError: schema.toml or the configuration describe another.
-        ClusterFolderError: the folder knows no schema.
+        ClusterFolderError: the folder knows no schema, or schema.toml or the configuration describe
+            another.
         ConfigurationError: the schema, or schema.toml, is none.
     """
     folder = ClusterFolder(config.identity.folder)
@@ -199,8 +199,8 @@ def peer_config(folder: str | Path, changes: Iterable[str] | None = None) -> Nod
 
     Raises:
         ConfigurationError: it cannot be read, is impossible, or that of a broker.
-        ClusterFolderError: the folder belongs to no cluster.
-        SchemaMismatchError: schema.toml or the configuration describe another schema.
+        ClusterFolderError: the folder belongs to no cluster, or schema.toml or the configuration
+            describe another schema.
     """
     loaded = load(Path(folder), changes)
     if loaded.config.node.role == BROKER:
@@ -211,4 +211,9 @@ def peer_config(folder: str | Path, changes: Iterable[str] | None = None) -> Nod
 
 def _compare(found: Schema, expected: Schema, place: object) -> None:
     if found != expected:
-        raise SchemaMismatchError(place, schema_fingerprint(found), schema_fingerprint(expected))
+        raise ClusterFolderError(
+            place,
+            f"describes schema {schema_fingerprint(found)}, expected "
+            f"{schema_fingerprint(expected)}, with which the cluster was made; undo the change, or "
+            "make a new cluster",
+        )

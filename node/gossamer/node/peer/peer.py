@@ -27,10 +27,10 @@ from typing import Final
 
 import trio
 
+from gossamer.client.errors import unwrapped
 from gossamer.node.config.node import NodeConfig
 from gossamer.node.discovery.sources import Source, choose, local_addresses, static_peers
-from gossamer.node.errors import AddressGone, ConfigurationError
-from gossamer.node.errors.exception_groups import unwrapped
+from gossamer.node.errors import ConfigurationError, InterfaceError, brief
 from gossamer.node.monitoring.logs import log
 from gossamer.node.peer.application import Peer
 from gossamer.node.peer.assembly import run_peer
@@ -83,7 +83,7 @@ async def open_peer(
 
     Raises:
         ConfigurationError: its configuration is impossible, or there is no schema.
-        ClusterFolderError, SchemaMismatchError: as of `peer_config`.
+        ClusterFolderError: as of `peer_config`.
         SecurityError: the folder holds no usable membership.
         StoreError: the state file in it cannot be used.
         ListenFailed: an address cannot be listened on.
@@ -196,8 +196,8 @@ def advertised(config: NodeConfig, listening: Sequence[Address]) -> Sequence[Add
     listens on all of them.
 
     Raises:
-        InterfaceError: the interface that is configured is gone.
-        AddressGone: the machine has lost an address that is listened on.
+        InterfaceError: the interface that is configured is gone, or the machine has lost an
+            address that is listened on.
     """
     _check_hosts([address.host for address in listening if address.host not in WILDCARDS])
     if config.listen.advertise:
@@ -220,7 +220,10 @@ def _check_hosts(hosts: Iterable[str]) -> None:
     for host in hosts:
         bare = host.partition("%")[0]
         if bare not in local and _is_this_machine_s(bare):
-            raise AddressGone(host)
+            raise InterfaceError(
+                f"this machine does not have the address {brief(host)} any more, at which this "
+                "peer listens: nobody reaches it there"
+            )
 
 
 def _is_this_machine_s(host: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Final, Self
 import attrs
 import trio
 
-from gossamer.node.errors import SubscriptionInUse
+from gossamer.node.errors import RequestError, brief
 from gossamer.node.monitoring.logs import log
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.core import Box
@@ -216,7 +216,7 @@ class Subscribers:
         Raises:
             ExpressionError: the expression does not parse or fit the schema; nothing changed.
             CapacityError: there are as many as allowed; nothing changed.
-            SubscriptionInUse: the application takes events from it already; nothing changed.
+            RequestError: the application takes events from it already; nothing changed.
         """
         kept = self._find(expression, name)
         if kept is None:
@@ -224,7 +224,10 @@ class Subscribers:
             if name:
                 self.on_named(name, expression, True)
         elif kept.is_open:
-            raise SubscriptionInUse(name, expression)
+            raise RequestError(
+                f"application {brief(name)} takes events of {brief(expression)} already, "
+                "expected another name or the end of that stream"
+            )
         kept.open()
         return kept
 

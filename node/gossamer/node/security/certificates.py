@@ -24,13 +24,12 @@ from cryptography.utils import CryptographyDeprecationWarning
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from gossamer.node.errors import (
+    CertificateError,
     ClusterFolderError,
-    EarlyCertificateError,
-    ExpiredCertificateError,
     ForeignCertificateError,
     KeyMismatchError,
-    MalformedCertificateError,
     RevokedCertificateError,
+    UntimelyCertificateError,
 )
 from gossamer.node.security.identity import Identity, key_text, permanent_key
 from gossamer.protocol.kernel.errors import ConfigError
@@ -129,16 +128,16 @@ def read_authority(der: bytes) -> Authority:
     """Read an authority's certificate, from a file or a peer; whether to trust it is not said.
 
     Raises:
-        MalformedCertificateError: it is none that `make_authority` makes.
+        CertificateError: it is none that `make_authority` makes.
     """
     with _malformed_on_error():
         certificate = _parse(der)
         cluster = _one(certificate.subject, NameOID.ORGANIZATION_NAME)
         name = _one(certificate.subject, NameOID.COMMON_NAME)
         if len(cluster) != _CLUSTER_DIGITS or not set(cluster) <= set("0123456789abcdef"):
-            raise MalformedCertificateError(f"the authority names the cluster {cluster!r}")
+            raise CertificateError(f"the authority names the cluster {cluster!r}")
         if not _is_authority(certificate) or not _signed_by(certificate, certificate):
-            raise MalformedCertificateError("the certificate is not one of an authority")
+            raise CertificateError("the certificate is not one of an authority")
         return Authority(
             cluster,
             name,
@@ -163,7 +162,7 @@ def read_certificate(der: bytes) -> PeerCertificate:
     """Read a peer's certificate; whether it proves anything is not said.
 
     Raises:
-        MalformedCertificateError: it is none that `issue_certificate` makes.
+        CertificateError: it is none that `issue_certificate` makes.
     """
     return _read_peer(der)[0]
 
@@ -174,12 +173,11 @@ def verify_peer(
     """Read the certificate of a peer that claims to be ``claimed_key``, and verify all of it.
 
     Raises:
-        MalformedCertificateError: it is no peer certificate.
+        CertificateError: it is no peer certificate.
         ForeignCertificateError: another authority issued it.
         KeyMismatchError: it is somebody else's.
         RevokedCertificateError: it, or its owner, belongs no more.
-        EarlyCertificateError: it is not valid yet.
-        ExpiredCertificateError: it is valid no longer.
+        UntimelyCertificateError: it is not valid yet, or no longer.
     """
     peer = verify_issued(authority, der, claimed_key, revoked)
     check_time(peer, now)
@@ -197,7 +195,9 @@ def verify_issued(
             f" cluster {authority.name!r} ({authority.cluster})"
         )
     if peer.key != claimed_key:
-        raise KeyMismatchError(claimed_key, peer.key)
+        raise KeyMismatchError(
+            f"the certificate is for peer {peer.key:016x}, expected one for {claimed_key:016x}"
+        )
     if revoked.forbids(peer.key, peer.serial):
         raise RevokedCertificateError(peer.key)
     return peer
@@ -207,8 +207,7 @@ def check_time(peer: PeerCertificate, now: float) -> None:
     """Refuse a certificate that is not valid at ``now``.
 
     Raises:
-        EarlyCertificateError: it is not valid yet.
-        ExpiredCertificateError: it is valid no longer.
+        UntimelyCertificateError: it is not valid yet, or no longer.
     """
     if peer.not_before <= now < peer.not_after:
         return
@@ -216,9 +215,9 @@ def check_time(peer: PeerCertificate, now: float) -> None:
     clock = f"this machine's clock says {date_text(now)}"
     if now < peer.not_before:
         begin = date_text(peer.not_before)
-        raise EarlyCertificateError(f"{owner} is not valid before {begin}, and {clock}")
+        raise UntimelyCertificateError(f"{owner} is not valid before {begin}, and {clock}")
     end = date_text(peer.not_after)
-    raise ExpiredCertificateError(f"{owner} expired at {end}, and {clock}")
+    raise UntimelyCertificateError(f"{owner} expired at {end}, and {clock}")
 
 
 def der_of_pem(pem: bytes, path: object) -> bytes:
@@ -245,13 +244,13 @@ def _read_peer(der: bytes) -> tuple[PeerCertificate, x509.Certificate]:
         # The parser takes a signature with "unused bits" too, so one certificate could be shown
         # in two forms with different fingerprints.
         if not der.endswith(_SIGNATURE_HEAD + certificate.signature):
-            raise MalformedCertificateError("the certificate is not in its one canonical form")
+            raise CertificateError("the certificate is not in its one canonical form")
         public_key = _raw_key(certificate)
         key = permanent_key(public_key)
         if _one(certificate.subject, NameOID.COMMON_NAME) != key_text(key):
-            raise MalformedCertificateError("the certificate is not named after its own key")
+            raise CertificateError("the certificate is not named after its own key")
         if _is_authority(certificate):
-            raise MalformedCertificateError("the certificate is an authority's, expected a peer's")
+            raise CertificateError("the certificate is an authority's, expected a peer's")
         peer = PeerCertificate(
             key=key,
             public_key=public_key,
@@ -266,7 +265,7 @@ def _read_peer(der: bytes) -> tuple[PeerCertificate, x509.Certificate]:
 
 def _parse(der: bytes) -> x509.Certificate:
     if len(der) > CERTIFICATE_LIMIT:
-        raise MalformedCertificateError(
+        raise CertificateError(
             f"the certificate has {len(der)} bytes, expected at most {CERTIFICATE_LIMIT}"
         )
     with warnings.catch_warnings():
@@ -281,20 +280,20 @@ def _malformed_on_error() -> Iterator[None]:
     try:
         yield
     except _PARSE_ERRORS as error:
-        raise MalformedCertificateError("what was shown is no certificate") from error
+        raise CertificateError("what was shown is no certificate") from error
 
 
 def _raw_key(certificate: x509.Certificate) -> bytes:
     key = certificate.public_key()
     if not isinstance(key, Ed25519PublicKey):
-        raise MalformedCertificateError("the certificate's key is not an Ed25519 key")
+        raise CertificateError("the certificate's key is not an Ed25519 key")
     return key.public_bytes_raw()
 
 
 def _one(name: x509.Name, oid: x509.ObjectIdentifier) -> str:
     values = name.get_attributes_for_oid(oid)
     if len(values) != 1 or not isinstance(values[0].value, str):
-        raise MalformedCertificateError("the certificate's subject is not one of this software's")
+        raise CertificateError("the certificate's subject is not one of this software's")
     return values[0].value
 
 

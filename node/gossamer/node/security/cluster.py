@@ -248,9 +248,9 @@ def open_membership(path: Path) -> Membership:
     """Read the membership in the folder ``path``.
 
     Raises:
-        ClusterFolderError: it holds none, or its files do not belong together.
-        KeyFileError: the private key cannot be used.
-        MalformedCertificateError: a certificate is none of this software's.
+        ClusterFolderError: it holds none, its files do not belong together, or the private key
+            cannot be used.
+        CertificateError: a certificate is none of this software's.
     """
     folder = ClusterFolder(path)
     if not folder.peer_certificate.exists():
@@ -272,8 +272,8 @@ def load_signer(folder: ClusterFolder, authority: Authority) -> Identity:
     """The authority's key pair, where this peer holds it.
 
     Raises:
-        ClusterFolderError: it does not; only the peer that made the cluster does.
-        KeyFileError: it cannot be used.
+        ClusterFolderError: it does not, as only the peer that made the cluster does; or it cannot
+            be used.
     """
     if not folder.authority_key.exists():
         raise ClusterFolderError(

@@ -21,11 +21,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from gossamer.node.errors import (
     CertificateError,
-    EarlyCertificateError,
-    ExpiredCertificateError,
     ForeignCertificateError,
     KeyMismatchError,
     RevokedCertificateError,
+    UntimelyCertificateError,
 )
 from gossamer.node.security.certificates import (
     Authority,
@@ -336,7 +335,7 @@ def _verdict_of(error: CertificateError) -> Verdict:
         return Verdict.FORGED
     if isinstance(error, RevokedCertificateError):
         return Verdict.REVOKED
-    if isinstance(error, ExpiredCertificateError | EarlyCertificateError):
+    if isinstance(error, UntimelyCertificateError):
         return Verdict.EXPIRED
     return Verdict.MALFORMED
 

@@ -35,7 +35,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from gossamer.node.errors import KeyFileError, MalformedCertificateError
+from gossamer.node.errors import CertificateError, ClusterFolderError
 from gossamer.node.security.certificates import (
     CERTIFICATE_LIMIT,
     Authority,
@@ -125,7 +125,7 @@ def load_event_key(path: Path) -> EventKey | None:
     """The key that `save_event_key` wrote; None where there is none yet.
 
     Raises:
-        KeyFileError: it is open to others, or no such key.
+        ClusterFolderError: it is open to others, or no such key.
     """
     if not path.exists():
         return None
@@ -134,9 +134,11 @@ def load_event_key(path: Path) -> EventKey | None:
         # To look for the primes again would take as long as to make a key; that it signs is tried.
         found = load_pem_private_key(pem, None, unsafe_skip_rsa_key_validation=True)
     except (ValueError, TypeError) as error:
-        raise KeyFileError(path, _remedy("is no private key in PEM")) from error
+        raise ClusterFolderError(path, _remedy("is no private key in PEM")) from error
     if not isinstance(found, RSAPrivateKey) or not _is_usable(found):
-        raise KeyFileError(path, _remedy("is a key of another kind or damaged, expected RSA-2048"))
+        raise ClusterFolderError(
+            path, _remedy("is a key of another kind or damaged, expected RSA-2048")
+        )
     return EventKey(found)
 
 
@@ -251,7 +253,7 @@ class PublisherCache:
         peer = self._descriptors.learn(certificate, key, now)
         statement = encode([_FORMAT, key, modulus])
         if not verify(peer.public_key, _context(self._authority), statement, signature):
-            raise MalformedCertificateError(
+            raise CertificateError(
                 f"the key for events of peer {key_text(key)} is not signed by it"
             )
         verifier = RSAPublicNumbers(_EXPONENT, int.from_bytes(modulus, "big")).public_key()
@@ -290,16 +292,16 @@ def _read(introduction: bytes) -> tuple[int, bytes, bytes, bytes]:
     try:
         content = decode(introduction)
     except ValueError as error:
-        raise MalformedCertificateError("what introduces a publisher is not readable") from error
+        raise CertificateError("what introduces a publisher is not readable") from error
     shape = [int, int, bytes, bytes, bytes]
     if type(content) is not list or [type(part) for part in content] != shape:
-        raise MalformedCertificateError("what introduces a publisher lacks its parts")
+        raise CertificateError("what introduces a publisher lacks its parts")
     version, key, certificate, modulus, signature = content
     sizes = (len(modulus), len(signature))
     if version != _FORMAT or sizes != (MODULUS_BYTES, SIGNATURE_BYTES):
-        raise MalformedCertificateError("what introduces a publisher is of no known format")
+        raise CertificateError("what introduces a publisher is of no known format")
     if modulus[0] < 0x80 or modulus[-1] % 2 == 0:
-        raise MalformedCertificateError("the key for events is no modulus of 2048 bits")
+        raise CertificateError("the key for events is no modulus of 2048 bits")
     return key, certificate, modulus, signature
 
 

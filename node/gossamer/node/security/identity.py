@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from gossamer.node.errors import ClusterFolderError, KeyFileError
+from gossamer.node.errors import ClusterFolderError
 from gossamer.node.transport.base.frames import plain_value
 from gossamer.protocol.kernel.errors import ConfigError
 
@@ -144,20 +144,20 @@ def read_private(path: Path, limit: int) -> bytes:
     """The content of a private file, which nobody but its owner may read.
 
     Raises:
-        KeyFileError: it is missing, unreadable, too large, or others can read it.
+        ClusterFolderError: it is missing, unreadable, too large, or others can read it.
     """
     try:
         with path.open("rb") as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
             content = file.read(limit + 1)
     except OSError as error:
-        raise KeyFileError(path, f"cannot be read: {error.strerror}") from error
+        raise ClusterFolderError(path, f"cannot be read: {error.strerror}") from error
     if mode & 0o077:
-        raise KeyFileError(
+        raise ClusterFolderError(
             path, f"can be used by others (mode {mode:o}), expected mode 600; run: chmod 600 {path}"
         )
     if len(content) > limit:
-        raise KeyFileError(path, f"is too large for a key, expected at most {limit} bytes")
+        raise ClusterFolderError(path, f"is too large for a key, expected at most {limit} bytes")
     return content
 
 
@@ -235,10 +235,10 @@ def save_identity(identity: Identity, path: Path) -> None:
     """Write the key pair to the new file ``path``, which only its owner can ever read.
 
     Raises:
-        KeyFileError: there is a file already; keys are never overwritten.
+        ClusterFolderError: there is a file already; keys are never overwritten.
     """
     if path.exists():
-        raise KeyFileError(path, "exists; a key is never overwritten, expected a new file")
+        raise ClusterFolderError(path, "exists; a key is never overwritten, expected a new file")
     pem = identity.private_key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     write_file(path, pem, PRIVATE)
 
@@ -247,15 +247,15 @@ def load_identity(path: Path) -> Identity:
     """Read the key pair that `save_identity` wrote.
 
     Raises:
-        KeyFileError: it is missing, open to others, or no Ed25519 key.
+        ClusterFolderError: it is missing, open to others, or no Ed25519 key.
     """
     pem = read_private(path, _KEY_FILE_LIMIT)
     try:
         private_key = load_pem_private_key(pem, password=None)
     except (ValueError, TypeError) as error:
-        raise KeyFileError(path, "is no private key in PEM without a password") from error
+        raise ClusterFolderError(path, "is no private key in PEM without a password") from error
     if not isinstance(private_key, Ed25519PrivateKey):
-        raise KeyFileError(path, "is a key of another kind, expected Ed25519")
+        raise ClusterFolderError(path, "is a key of another kind, expected Ed25519")
     return Identity(private_key)
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final, Self
 
 from attrs import evolve, field, frozen
 
-from gossamer.node.errors import ClusterFolderError, RevocationListError
+from gossamer.node.errors import ClusterFolderError, SignedDataError
 from gossamer.node.security.certificates import Authority
 from gossamer.node.security.identity import (
     SIGNATURE_BYTES,
@@ -121,7 +121,7 @@ class RevocationList:
         """This list or, if it is newer, the one ``received`` from whomever.
 
         Raises:
-            RevocationListError: what was received is malformed or not the authority's.
+            SignedDataError: what was received is malformed or not the authority's.
         """
         other = read_list(received, authority)
         return other if other.sequence > self.sequence else self
@@ -159,23 +159,23 @@ def read_list(data: bytes, authority: Authority) -> RevocationList:
     """The list in ``data``, verified.
 
     Raises:
-        RevocationListError: it is malformed, too long, or not signed by ``authority``.
+        SignedDataError: it is malformed, too long, or not signed by ``authority``.
     """
     if len(data) > LIST_LIMIT:
-        raise RevocationListError(
+        raise SignedDataError(
             f"the revocation list has {len(data)} bytes, expected at most {LIST_LIMIT}"
         )
     try:
         found = _parse(json.loads(data))
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise RevocationListError("the revocation list is malformed") from error
+        raise SignedDataError("the revocation list is malformed") from error
     if found.cluster != authority.cluster:
-        raise RevocationListError(
+        raise SignedDataError(
             f"the revocation list is of cluster {found.cluster}, expected {authority.cluster}"
         )
     signed = verify(authority.public_key, CONTEXT, found._signed_bytes(), found.signature)
     if not signed and found != RevocationList(authority.cluster):
-        raise RevocationListError("the revocation list is not signed by the cluster's authority")
+        raise SignedDataError("the revocation list is not signed by the cluster's authority")
     return found
 
 
@@ -187,7 +187,7 @@ def load_list(path: Path, authority: Authority) -> RevocationList:
     """
     try:
         return read_list(read_file(path, LIST_LIMIT), authority)
-    except RevocationListError as error:
+    except SignedDataError as error:
         raise ClusterFolderError(path, f"cannot be used: {error}") from error
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from gossamer.node.errors import ClusterFolderError, SchemaDocumentError
+from gossamer.node.errors import ClusterFolderError, SignedDataError
 from gossamer.node.security.certificates import Authority
 from gossamer.node.security.identity import Identity, encode, read_file, verify, write_file
 from gossamer.protocol.content.schema import (
@@ -51,12 +51,12 @@ class SchemaDocument:
         """The document of a version, signed by the authority's key.
 
         Raises:
-            SchemaDocumentError: it is longer than peers take; nothing was signed.
+            SignedDataError: it is longer than peers take; nothing was signed.
         """
         signed = _signed_bytes(authority.cluster, version)
         made = cls(authority.cluster, version, signer.sign(CONTEXT, signed))
         if len(made.to_bytes()) > DOCUMENT_LIMIT:
-            raise SchemaDocumentError(f"the schema takes more than {DOCUMENT_LIMIT} bytes")
+            raise SignedDataError(f"the schema takes more than {DOCUMENT_LIMIT} bytes")
         return made
 
     def to_bytes(self) -> bytes:
@@ -74,22 +74,22 @@ def read_document(data: bytes, authority: Authority) -> SchemaDocument:
     """The document in ``data``, verified.
 
     Raises:
-        SchemaDocumentError: it is malformed, too long, or not signed by ``authority``.
+        SignedDataError: it is malformed, too long, or not signed by ``authority``.
     """
     if len(data) > DOCUMENT_LIMIT:
         limit = f"expected at most {DOCUMENT_LIMIT}"
-        raise SchemaDocumentError(f"the schema has {len(data)} bytes, {limit}")
+        raise SignedDataError(f"the schema has {len(data)} bytes, {limit}")
     try:
         found = _parse(json.loads(data))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, ConfigError) as error:
-        raise SchemaDocumentError("the schema is malformed") from error
+        raise SignedDataError("the schema is malformed") from error
     if found.cluster != authority.cluster:
-        raise SchemaDocumentError(
+        raise SignedDataError(
             f"the schema is of cluster {found.cluster}, expected {authority.cluster}"
         )
     signed = _signed_bytes(found.cluster, found.version)
     if not verify(authority.public_key, CONTEXT, signed, found.signature):
-        raise SchemaDocumentError("the schema is not signed by the cluster's authority")
+        raise SignedDataError("the schema is not signed by the cluster's authority")
     return found
 
 
@@ -103,7 +103,7 @@ def load_document(path: Path, authority: Authority) -> SchemaDocument | None:
         return None
     try:
         return read_document(read_file(path, DOCUMENT_LIMIT), authority)
-    except SchemaDocumentError as error:
+    except SignedDataError as error:
         raise ClusterFolderError(path, f"cannot be used: {error}") from error
 
 

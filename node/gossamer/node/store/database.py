@@ -18,13 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from gossamer.node.errors import (
-    StoreBusyError,
-    StoreDamagedError,
-    StoreError,
-    StoreFullError,
-    StoreVersionError,
-)
+from gossamer.node.errors import StoreError
 
 # The tables of the state file, as the list of steps that led to them.
 #
@@ -207,9 +201,8 @@ class Database:
             max_pages: pages that the file may grow to, where not the disk is to be the limit.
 
         Raises:
-            StoreVersionError: a newer version wrote the file; it is untouched.
-            StoreDamagedError: the file is no state file; it is untouched.
-            StoreError: the file cannot be opened, or this process has it open already.
+            StoreError: a newer version wrote the file, it is no state file, it cannot be opened, or
+                this process has it open already; it is untouched.
         """
         self.path = path
         self._depth = 0
@@ -317,7 +310,7 @@ class Database:
     def _check_owner(self) -> None:
         """Refuse a database of another program, before anything is written to it."""
         if self._version() > len(MIGRATIONS):
-            raise StoreVersionError(self.path, self._version(), len(MIGRATIONS))
+            raise newer_version(self.path, self._version())
 
     def _version(self) -> int:
         with translated(self.path):
@@ -342,8 +335,7 @@ def read_version(path: Path) -> int:
     Not to be called in a process that has the file open.
 
     Raises:
-        StoreDamagedError: it is no state file.
-        StoreError: it cannot be read.
+        StoreError: it is no state file, or cannot be read.
     """
     with only_reading(path) as connection:
         return _version(connection, path)
@@ -373,7 +365,7 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
     ((owner,),) = connection.execute("PRAGMA application_id").fetchall()
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
     if owner != APPLICATION_ID and names:
-        raise StoreDamagedError(path, "is a database of another program")
+        raise StoreError(path, "is a database of another program")
     if "migrations" not in names:
         return 0
     ((version,),) = connection.execute("SELECT count(*) FROM migrations").fetchall()
@@ -404,12 +396,20 @@ def translated(path: Path) -> Iterator[None]:
         raise StoreError(path, f"cannot be opened: {error.strerror}") from error
 
 
+def newer_version(path: Path, found: int) -> StoreError:
+    """The error of a file whose state is of a version that this software does not read."""
+    known = len(MIGRATIONS)
+    return StoreError(
+        path, f"has state of version {found}, expected at most {known}; upgrade gossamer"
+    )
+
+
 def _store_error(path: Path, error: sqlite3.Error) -> StoreError:
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code == sqlite3.SQLITE_FULL:
-        return StoreFullError(path)
+        return StoreError(path, "cannot grow because the disk is full; free some space")
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return StoreBusyError(path, f"was locked by another process for {BUSY_S:g} s")
+        return StoreError(path, f"was locked by another process for {BUSY_S:g} s")
     if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-        return StoreDamagedError(path, f"is no usable state file ({error})")
+        return StoreError(path, f"is no usable state file ({error})")
     return StoreError(path, f"cannot be used: {error}")

@@ -7,7 +7,7 @@ from typing import Final
 
 from attrs import frozen
 
-from gossamer.node.errors import StoreDamagedError
+from gossamer.node.errors import StoreError
 from gossamer.node.store.database import Database
 from gossamer.protocol.kernel.errors import CapacityError
 
@@ -120,7 +120,7 @@ class Events:
                 (count,),
             )
             if not evicted:
-                raise StoreDamagedError(self._database.path, "counts events that it does not hold")
+                raise StoreError(self._database.path, "counts events that it does not hold")
             events, size = self.totals()
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final, Self
 from attrs import astuple, field, frozen
 from attrs.validators import ge
 
-from gossamer.node.errors import StoreDamagedError, StoreError
+from gossamer.node.errors import StoreError
 from gossamer.node.store.broker import BrokerState
 from gossamer.node.store.database import BUSY_S, Database, only_reading, translated
 from gossamer.node.store.events import Admissions, Deliveries, Events
@@ -329,8 +329,8 @@ def copy_database(source: Path, target: Path) -> None:
         target: an empty file, whose rights stay as they are.
 
     Raises:
-        StoreDamagedError: it is no database, or the copy is not whole.
-        StoreError: it cannot be read, or the copy not be written.
+        StoreError: it is no database or cannot be read, or the copy is not whole or cannot be
+            written.
     """
     with only_reading(source) as connection, translated(target):
         copy = sqlite3.connect(target, timeout=BUSY_S)
@@ -342,7 +342,7 @@ def copy_database(source: Path, target: Path) -> None:
         finally:
             copy.close()
     if found != "ok":
-        raise StoreDamagedError(source, f"is damaged ({found}), expected a state file")
+        raise StoreError(source, f"is damaged ({found}), expected a state file")
 
 
 def go_on_from(path: Path, now: float, forgotten: Sequence[str]) -> None:

@@ -23,8 +23,13 @@ from hmac import compare_digest
 
 import trio
 
-from gossamer.node.errors import BadFrame, HandshakeFailed, PeerRefused, RefusedByPeer
-from gossamer.node.errors.transport import DoubledIdentity
+from gossamer.node.errors import (
+    BadFrame,
+    DoubledIdentity,
+    HandshakeFailed,
+    PeerRefused,
+    RefusedByPeer,
+)
 from gossamer.node.transport.base.base import (
     Address,
     Admitted,

@@ -17,8 +17,8 @@ from gossamer.node.errors import (
     NodeError,
     PeerRefused,
     PeerUnreachable,
-    PlainTextRefused,
     RefusedByPeer,
+    RequestError,
 )
 from gossamer.node.transport.base.admission_room import Doors, address_group, warn_of_crowd
 from gossamer.node.transport.base.base import Address, Admitted, Handler, LocalPeer, Verify
@@ -102,7 +102,7 @@ class TcpTransport:
         """Open all of ``addresses``, or none; port 0 lets the system choose.
 
         Raises:
-            PlainTextRefused: one is not loopback, and there are no credentials.
+            RequestError: one is not loopback, and there are no credentials.
             ListenFailed: one cannot be opened, or there is none.
         """
         for address in addresses:
@@ -199,7 +199,11 @@ class TcpTransport:
 
     def _check_plain(self, address: Address) -> None:
         if self.credentials is None and not address.is_loopback:
-            raise PlainTextRefused(str(address))
+            expected = (
+                "expected a loopback address such as 127.0.0.1 "
+                "(make a cluster with 'gossamer node init' to use others)"
+            )
+            raise RequestError(f"{address} without certificates, {expected}")
 
     async def _take(self, tcp: trio.SocketStream, handler: Handler) -> None:
         """Admit whoever is behind ``tcp`` and run ``handler`` with it; refusals are counted."""

@@ -19,7 +19,7 @@ from gossamer.node.broker.composites import check_window
 from gossamer.node.broker.contract.matches import Match
 from gossamer.node.broker.deliveries import Arrival, delivery_bytes, event_of, id_of, match_bytes
 from gossamer.node.commands.clients.event_text import line_of_event
-from gossamer.node.errors import ClientRequestError
+from gossamer.node.errors import RequestError
 from gossamer.node.store.broker import QueuedDelivery
 from gossamer.node.transport.base.frames import FrameReader
 from gossamer.node.transport.base.limits import Limits
@@ -134,7 +134,7 @@ def test_a_match_is_one_frame_and_one_line() -> None:
 def test_braces_and_a_window_go_together() -> None:
     check_window(" {a == 1}", 5.0)
     check_window("a == 1", None)
-    with pytest.raises(ClientRequestError, match="needs a window in seconds"):
+    with pytest.raises(RequestError, match="needs a window in seconds"):
         check_window("{a == 1}", None)
-    with pytest.raises(ClientRequestError, match="only a composite subscription has a window"):
+    with pytest.raises(RequestError, match="only a composite subscription has a window"):
         check_window("a == 1", 5.0)

@@ -211,7 +211,7 @@ def test_the_version_of_a_state_file_is_read_without_changing_it(tmp_path: Path)
     Store(path).close()
     assert read_version(path) == 5
     (tmp_path / "text.db").write_text("nothing of the kind")
-    with pytest.raises(errors.StoreDamagedError):
+    with pytest.raises(errors.StoreError):
         read_version(tmp_path / "text.db")
     with pytest.raises(errors.StoreError, match="cannot be used: unable to open"):
         read_version(tmp_path / "none.db")

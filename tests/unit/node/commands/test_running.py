@@ -26,7 +26,7 @@ from gossamer.node.commands.running.service import service, unit_text, user_unit
 from gossamer.node.commands.running.spare_memory import PAUSE_S, find_trim, give_back_spare_memory
 from gossamer.node.config.file import load_config, parse_setting
 from gossamer.node.config.folder import load
-from gossamer.node.errors import ConfigurationError, ServiceError
+from gossamer.node.errors import CommandError, ConfigurationError
 
 # What takes long or much memory, and serves other subcommands, simulations, or a LAN.
 NOT_NEEDED = (
@@ -117,7 +117,7 @@ def test_a_unit_is_not_installed_where_no_systemd_is(
     monkeypatch.setattr(sys, "platform", "darwin")
     made = folder(tmp_path)
     assert "[Service]" in service(made, None, system=False, install=False)
-    with pytest.raises(ServiceError, match="is read by systemd, which this system has not"):
+    with pytest.raises(CommandError, match="is read by systemd, which this system has not"):
         service(made, None, system=False, install=True)
     assert not (tmp_path / "config").exists()
 
@@ -130,10 +130,10 @@ def test_a_unit_is_never_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert lines[0] == f"installed {path}"
     assert path.read_text(encoding="utf-8") == unit_text(made, "desk", system=False)
     service(made, "desk", system=False, install=True)
-    with pytest.raises(ServiceError, match="is there already and differs"):
+    with pytest.raises(CommandError, match="is there already and differs"):
         service(folder(tmp_path, "other"), "desk", system=False, install=True)
     for name in ("a/b", "..", "a b", "x" * 65):
-        with pytest.raises(ServiceError, match="is no name of a unit"):
+        with pytest.raises(CommandError, match="is no name of a unit"):
             service(made, name, system=False, install=False)
 
 

@@ -30,7 +30,7 @@ from gossamer.node.doctor.failures import (
 )
 from gossamer.node.doctor.local import AHEAD, SUSPICIOUS, Signs, check_own_clock, signs_of_files
 from gossamer.node.doctor.remote import check_clock, check_cluster, check_network, check_version
-from gossamer.node.errors import DiscoveryError, NodeError
+from gossamer.node.errors import InterfaceError, NodeError
 from gossamer.node.peer.persistence import LAST_GAP, read_gap
 from gossamer.node.store import Store
 from gossamer.node.transport.handshake import PROTOCOL_VERSION
@@ -87,7 +87,7 @@ def test_a_connection_that_fails_is_explained(number: int, words: str) -> None:
         (tls_error("NEVER_HEARD_OF"), "NEVER_HEARD_OF"),
         (tls_error("UNEXPECTED_EOF_WHILE_READING"), "hung up"),
         (ConnectionResetError(104, "reset"), "hung up"),
-        (DiscoveryError("its own sentence"), "its own sentence"),
+        (InterfaceError("its own sentence"), "its own sentence"),
     ],
 )
 def test_a_handshake_that_fails_is_explained(error: Exception, words: str) -> None:
@@ -97,7 +97,7 @@ def test_a_handshake_that_fails_is_explained(error: Exception, words: str) -> No
 def test_what_tls_or_another_server_said_is_found_behind_other_errors() -> None:
     broken = trio.BrokenResourceError()
     broken.__cause__ = unverified(10)
-    wrapped = DiscoveryError("in other words")
+    wrapped = InterfaceError("in other words")
     wrapped.__context__ = broken
     assert handshake_cause(wrapped) == handshake_cause(unverified(10))
     assert "SSH" in banner_cause(b"SSH-2.0-OpenSSH")[0]
@@ -198,7 +198,7 @@ def test_keys_ports_and_state_files_are_checked(tmp_path: Path) -> None:
     assert local.check_port("127.0.0.1", 0).ok
 
     def broken(path: Path) -> int:
-        raise DiscoveryError(f"{path} is junk")
+        raise InterfaceError(f"{path} is junk")
 
     state = tmp_path / "state.db"
     assert local.check_state(state, lambda _: 1, 1).ok, "not there yet"
@@ -226,7 +226,7 @@ async def test_all_that_is_named_is_checked_in_order_and_multicast_as_asked(tmp_
     findings = await local.diagnose_here(here)
     checked = [finding.check for finding in findings]
     assert checked == ["private key", "certificate", "state file", "port"]
-    assert issubclass(DiscoveryError, NodeError)
+    assert issubclass(InterfaceError, NodeError)
 
 
 # A clock that is wrong is told from a certificate that has expired

@@ -102,7 +102,7 @@ def test_a_folder_has_one_node_and_looking_for_it_keeps_none_from_starting(tmp_p
     assert not list(tmp_path.iterdir())
     with locked(tmp_path):
         assert is_locked(tmp_path)
-        with pytest.raises(errors.NodeRunningError, match="already"), locked(tmp_path):
+        with pytest.raises(errors.CommandError, match="already"), locked(tmp_path):
             pass
     assert not is_locked(tmp_path)
     # As a command does that looks at the very moment.
@@ -127,7 +127,7 @@ def test_the_local_socket_is_for_this_machine() -> None:
 async def test_a_node_that_stops_is_waited_for_and_otherwise_named(tmp_path: Path) -> None:
     held = os.open(tmp_path / LOCK_NAME, os.O_RDWR | os.O_CREAT)
     fcntl.flock(held, fcntl.LOCK_EX)
-    with pytest.raises(errors.NotStoppedError, match=r"after 30 s one runs there still, or again"):
+    with pytest.raises(errors.CommandError, match=r"after 30 s one runs there still, or again"):
         await until_unlocked(tmp_path, 30)
     assert trio.current_time() == pytest.approx(30)
     async with trio.open_nursery() as nursery:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from attrs import evolve, frozen
 
-from gossamer.node.errors import ClusterFolderError, RevokedCertificateError, SchemaDocumentError
+from gossamer.node.errors import ClusterFolderError, RevokedCertificateError, SignedDataError
 from gossamer.node.security import schema_document
 from gossamer.node.security.certificates import PeerCertificate, issue_certificate, make_authority
 from gossamer.node.security.descriptors import (
@@ -268,7 +268,7 @@ def test_what_the_authority_signed_is_read_back(cluster: MadeCluster) -> None:
 def test_what_was_changed_is_refused(cluster: MadeCluster, change: Callable[[Any], None]) -> None:
     content = json.loads(signed(cluster).to_bytes())
     change(content)
-    with pytest.raises(SchemaDocumentError):
+    with pytest.raises(SignedDataError):
         schema_document.read_document(json.dumps(content).encode(), cluster.first.authority)
 
 
@@ -280,16 +280,16 @@ def test_no_other_signer_and_cluster_are_believed(cluster: MadeCluster, tmp_path
         (forged, "not signed by the cluster's authority"),
         (foreign, "is of cluster"),
     ):
-        with pytest.raises(SchemaDocumentError, match=words):
+        with pytest.raises(SignedDataError, match=words):
             schema_document.read_document(document.to_bytes(), cluster.first.authority)
 
 
 def test_what_is_no_document_is_refused_and_documents_have_a_limit(cluster: MadeCluster) -> None:
     for data in (b"", b"[]", b"{}", b"null", b"[" * 100_000, b"x" * (1 << 20)):
-        with pytest.raises(SchemaDocumentError):
+        with pytest.raises(SignedDataError):
             schema_document.read_document(data, cluster.first.authority)
     values = tuple(f"value number {count}" for count in range(20_000))
     large = FIRST.added(schema.EnumerationAttribute("many", values))
     most = f"more than {schema_document.DOCUMENT_LIMIT} bytes"
-    with pytest.raises(SchemaDocumentError, match=most):
+    with pytest.raises(SignedDataError, match=most):
         signed(cluster, large)

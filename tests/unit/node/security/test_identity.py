@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from gossamer.node import errors
-from gossamer.node.errors import ClusterFolderError, KeyFileError, RevocationListError
+from gossamer.node.errors import ClusterFolderError, SignedDataError
 from gossamer.node.security import certificates, revocation
 from gossamer.node.security.certificates import CLOCK_SLACK_S, issue_certificate, make_authority
 from gossamer.node.security.cluster import (
@@ -53,11 +53,11 @@ def test_the_permanent_key_is_the_first_62_bits_of_the_hash_of_the_public_key() 
 @pytest.mark.usefixtures("no_umask")
 def test_an_identity_comes_back_from_its_file_which_is_never_overwritten(tmp_path: Path) -> None:
     path, identity = tmp_path / "peer.key", make_identity()
-    with pytest.raises(KeyFileError, match=r"peer\.key cannot be read: No such file"):
+    with pytest.raises(ClusterFolderError, match=r"peer\.key cannot be read: No such file"):
         load_identity(path)
     save_identity(identity, path)
     assert mode_of(path) == 0o600
-    with pytest.raises(KeyFileError, match="exists"):
+    with pytest.raises(ClusterFolderError, match="exists"):
         save_identity(make_identity(), path)
     loaded = load_identity(path)
     assert (loaded.public_key, loaded.key) == (identity.public_key, identity.key)
@@ -87,7 +87,7 @@ def test_a_key_that_others_can_use_is_refused_with_the_remedy(tmp_path: Path, mo
     path = tmp_path / "peer.key"
     save_identity(make_identity(), path)
     path.chmod(mode)
-    with pytest.raises(KeyFileError, match=f"chmod 600 {path}"):
+    with pytest.raises(ClusterFolderError, match=f"chmod 600 {path}"):
         load_identity(path)
 
 
@@ -110,7 +110,7 @@ LOCKED = make_identity().private_key.private_bytes(
 )
 def test_a_file_that_is_no_key_is_refused(tmp_path: Path, content: bytes, complaint: str) -> None:
     write_file(tmp_path / "peer.key", content, PRIVATE)
-    with pytest.raises(KeyFileError, match=complaint):
+    with pytest.raises(ClusterFolderError, match=complaint):
         load_identity(tmp_path / "peer.key")
 
 
@@ -171,18 +171,18 @@ def test_an_authority_names_its_cluster_and_signs_peers_only() -> None:
     constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
     assert (constraints.ca, constraints.path_length) == (True, 0)
     assert certificates.read_authority(AUTHORITY.der).cluster == CLUSTER
-    with pytest.raises(errors.MalformedCertificateError, match="not one of"):
+    with pytest.raises(errors.CertificateError, match="not one of"):
         certificates.read_authority(CERTIFICATE.der)
-    with pytest.raises(errors.MalformedCertificateError):
+    with pytest.raises(errors.CertificateError):
         certificates.verify_peer(AUTHORITY, AUTHORITY.der, SIGNER.key, NOBODY, NOW)
 
 
 def test_outside_its_time_a_certificate_is_refused_and_the_clock_named() -> None:
     for when in (NOW - CLOCK_SLACK_S - 0.1, -1e12):
-        with pytest.raises(errors.EarlyCertificateError, match="this machine's clock says"):
+        with pytest.raises(errors.UntimelyCertificateError, match="this machine's clock says"):
             verified(now=when)
     for when in (NOW + 1000.0, 1e15):
-        with pytest.raises(errors.ExpiredCertificateError, match="this machine's clock says"):
+        with pytest.raises(errors.UntimelyCertificateError, match="this machine's clock says"):
             verified(now=when)
 
 
@@ -193,9 +193,9 @@ def test_certificates_of_another_cluster_or_peer_are_refused() -> None:
     with pytest.raises(errors.ForeignCertificateError, match=CLUSTER):
         verified(foreign.der)
     claimed = make_identity().key
-    with pytest.raises(errors.KeyMismatchError, match=f"expected one for {claimed:016x}") as caught:
+    words = f"is for peer {OWNER.key:016x}, expected one for {claimed:016x}"
+    with pytest.raises(errors.KeyMismatchError, match=words):
         certificates.verify_peer(AUTHORITY, CERTIFICATE.der, claimed, NOBODY, NOW)
-    assert (caught.value.claimed, caught.value.certified) == (claimed, OWNER.key)
 
 
 def test_a_revoked_certificate_is_refused_even_when_expired() -> None:
@@ -207,7 +207,7 @@ def test_a_revoked_certificate_is_refused_even_when_expired() -> None:
 
 def test_what_is_no_certificate_is_malformed_and_no_changed_bit_of_one_passes() -> None:
     for der in (b"", b"\x30\x00", b"x" * 5000, CERTIFICATE.der[:-1], CERTIFICATE.der + b"\0"):
-        with pytest.raises(errors.MalformedCertificateError):
+        with pytest.raises(errors.CertificateError):
             verified(der)
     for at in range(8 * len(CERTIFICATE.der)):
         changed = bytearray(CERTIFICATE.der)
@@ -222,7 +222,7 @@ def test_a_certificate_has_one_form_only() -> None:
     while der[-1] & 1:
         der = issued().der
     assert verified(der)
-    with pytest.raises(errors.MalformedCertificateError, match="canonical form"):
+    with pytest.raises(errors.CertificateError, match="canonical form"):
         verified(der[:-65] + b"\1" + der[-64:])
 
 
@@ -296,7 +296,7 @@ MALFORMED = [
     ],
 )
 def test_a_list_that_the_authority_did_not_make_is_refused(data: bytes, words: str) -> None:
-    with pytest.raises(RevocationListError, match=words):
+    with pytest.raises(SignedDataError, match=words):
         NOBODY.newest(data, AUTHORITY)
 
 
@@ -388,5 +388,5 @@ def test_a_key_that_is_open_or_not_there_is_not_used(tmp_path: Path) -> None:
     with pytest.raises(ClusterFolderError, match=r"holds no ca\.key"):
         load_signer(ClusterFolder(other.folder.path), other.authority)
     other.folder.peer_key.chmod(0o644)
-    with pytest.raises(KeyFileError, match="chmod 600"):
+    with pytest.raises(ClusterFolderError, match="chmod 600"):
         open_membership(other.folder.path)

@@ -96,7 +96,7 @@ def test_what_a_clock_that_was_ahead_gave_is_not_taken_and_given_anew(cluster: M
     member = cluster.admit("kitchen", LIFE_S)
     now, ahead = cluster.now + 0.9 * LIFE_S, cluster.now + 5 * PEER_LIFETIME_S
     given = renewed(cluster, member, ahead)
-    with pytest.raises(errors.EarlyCertificateError):
+    with pytest.raises(errors.UntimelyCertificateError):
         accept(member, given, now)
     again = renewed(cluster, member, now)
     assert again != given
@@ -152,5 +152,5 @@ def test_a_late_request_is_good_for_one_exchange_with_one_holder(cluster: MadeCl
         (made, nonce, member.certificate.der),
         (stolen, nonce, shown),
     ):
-        with pytest.raises(errors.JoinRequestError):
+        with pytest.raises(errors.SignedDataError):
             join_protocol.check_renewal(renewal, other_nonce, other_shown)

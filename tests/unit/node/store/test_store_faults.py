@@ -40,9 +40,8 @@ def test_a_file_from_a_newer_version_is_refused_and_untouched(path: Path) -> Non
         connection.execute("INSERT INTO migrations (version) VALUES (?)", (len(MIGRATIONS) + 1,))
     connection.close()
     before = path.read_bytes()
-    with pytest.raises(errors.StoreVersionError, match="6, expected at most 5; upgrade") as caught:
+    with pytest.raises(errors.StoreError, match="6, expected at most 5; upgrade"):
         Store(path)
-    assert (caught.value.found, caught.value.known) == (6, 5)
     assert path.read_bytes() == before
 
 
@@ -91,7 +90,7 @@ def test_an_older_file_is_updated_or_kept(path: Path, monkeypatch: pytest.Monkey
 def test_a_file_of_another_program_is_refused_and_untouched_until_it_is_gone(path: Path) -> None:
     path.write_bytes(b"dear diary " * 1000)
     for _ in range(2):
-        with pytest.raises(errors.StoreDamagedError, match=r"state\.db is no usable state file"):
+        with pytest.raises(errors.StoreError, match=r"state\.db is no usable state file"):
             Store(path)
     assert path.read_bytes() == b"dear diary " * 1000
     path.unlink()
@@ -99,7 +98,7 @@ def test_a_file_of_another_program_is_refused_and_untouched_until_it_is_gone(pat
     connection.execute("CREATE TABLE diary (entry)")
     connection.close()
     before = path.read_bytes()
-    with pytest.raises(errors.StoreDamagedError, match="of another program"):
+    with pytest.raises(errors.StoreError, match="of another program"):
         Store(path)
     assert path.read_bytes() == before
     path.unlink()
@@ -109,7 +108,7 @@ def test_a_file_of_another_program_is_refused_and_untouched_until_it_is_gone(pat
 def test_a_file_that_counts_wrongly_or_has_no_folder_is_named(path: Path) -> None:
     with Store(path) as store:
         store.database.execute("UPDATE event_totals SET events = 1000000")
-        with pytest.raises(errors.StoreDamagedError, match="counts events that it does not hold"):
+        with pytest.raises(errors.StoreError, match="counts events that it does not hold"):
             store.events.retain(event(1))
     with pytest.raises(errors.StoreError, match=r"no/state\.db cannot be opened: No such file"):
         Store(path.parent / "no" / "state.db")
@@ -171,7 +170,7 @@ def test_a_lock_of_another_process_is_bounded(path: Path, monkeypatch: pytest.Mo
     with Store(path) as store:
         with closing(sqlite3.connect(path)) as other:
             other.execute("BEGIN IMMEDIATE")
-            with pytest.raises(errors.StoreBusyError, match="locked by another process"):
+            with pytest.raises(errors.StoreError, match="locked by another process"):
                 store.set_meta("a", b"2")
         store.set_meta("a", b"3")
         assert store.get_meta("a") == b"3"
@@ -179,16 +178,16 @@ def test_a_lock_of_another_process_is_bounded(path: Path, monkeypatch: pytest.Mo
 
 def test_a_full_disk_fails_the_write_whole_and_reading_goes_on(path: Path) -> None:
     with Store(path, max_pages=60) as store:
-        with pytest.raises(errors.StoreFullError, match="disk is full; free some space"):
+        with pytest.raises(errors.StoreError, match="disk is full; free some space"):
             retain(store, range(1000))
         written, _ = store.events.totals()
         assert 10 < written < 1000
         assert store.events.totals() == (written, 1000 * written)
         assert len(store.events.after(0, 0.0, 1000)) == written
-        with pytest.raises(errors.StoreFullError), store.transaction():
+        with pytest.raises(errors.StoreError), store.transaction():
             retain(store, range(1000, 1100))
         assert store.events.totals() == (written, 1000 * written)
-        with pytest.raises(errors.StoreFullError):
+        with pytest.raises(errors.StoreError):
             store.events.retain(event(2000, size=1_000_000))
     with Store(path) as store:
         assert store.events.retain(event(2000, size=1_000_000)), "there is room again"

@@ -10,7 +10,7 @@ import pytest
 import trio
 import trio.testing
 
-from gossamer.node.errors import StoreError, StoreFullError, TokenUsedError
+from gossamer.node.errors import JoinError, StoreError
 from gossamer.node.store import Store, StoreLimits
 from gossamer.node.store.events import RetainedEvent
 from gossamer.node.store.store import StoredSubscription
@@ -83,14 +83,14 @@ async def test_leaving_and_cancelling_commit_what_was_taken(path: Path, cancelle
 async def test_a_write_that_fails_takes_no_other_with_it_and_is_reported_once(path: Path) -> None:
     def use_up(store: Store) -> None:
         retain(store, 99)
-        raise TokenUsedError
+        raise JoinError("used")
 
     def subscribe(store: Store, name: str) -> None:
         store.subscriptions.add(StoredSubscription("c", name, "x"))
 
     async with open_writer(path, StoreLimits(subscriptions=1)) as writer:
         await writer.write(retain, 1)
-        with pytest.raises(TokenUsedError):
+        with pytest.raises(JoinError, match="used"):
             await writer.run(use_up)
         await writer.write(retain, 2)
         await writer.flush()
@@ -107,7 +107,7 @@ async def test_a_write_that_fails_takes_no_other_with_it_and_is_reported_once(pa
 async def test_a_full_disk_fails_writes_and_spares_those_that_fit(path: Path) -> None:
     async with open_writer(path, max_pages=60) as writer:
         assert writer.complaint() == ""
-        with pytest.raises(StoreFullError):
+        with pytest.raises(StoreError):
             await writer.run(retain, 1, 1_000_000)
         assert "what is to last is not written" in writer.complaint()
         assert "disk is full" in writer.complaint()

@@ -22,7 +22,7 @@ from attrs import frozen
 
 from gossamer.node.broker.contract.host import FamilyHost, HostedBroker
 from gossamer.node.broker.engine.forked_work import Apart, Begun, in_a_process
-from gossamer.node.errors import StoreDamagedError, StoreError, WorkApartError
+from gossamer.node.errors import StoreError, WorkApartError
 from gossamer.node.monitoring.logs import log
 from gossamer.node.store import Store
 from gossamer.node.store.broker import QueuedDelivery
@@ -226,7 +226,7 @@ async def recall(
 
     Raises:
         ConfigurationError: it had settings with which its tables cannot go on with these.
-        StoreDamagedError: what is stored is no broker.
+        StoreError: what is stored is no broker.
     """
     dump, log = await writer.run(_read)
     path = await writer.run(lambda store: store.path)
@@ -244,9 +244,9 @@ async def recall(
             now = max(now, entry.now)
         broker = family.go_on(before, broker.dump(), new_index, now)
     except _NO_BROKER as error:
-        raise StoreDamagedError(path, f"holds no broker ({error})") from None
+        raise StoreError(path, f"holds no broker ({error})") from None
     if broker.name != name:
-        raise StoreDamagedError(path, f"holds broker {broker.name}, expected {name}")
+        raise StoreError(path, f"holds broker {broker.name}, expected {name}")
     return Recalled(broker, now)
 
 

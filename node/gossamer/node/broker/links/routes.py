@@ -18,7 +18,7 @@ from attrs import define, field, frozen
 from gossamer.node.broker.contract.matches import ForComposites
 from gossamer.node.broker.contract.wire import MAX_HOPS, MAX_ROUTE, MAX_WAYS
 from gossamer.node.broker.engine.engine import Input
-from gossamer.node.errors import RouteUnknownError
+from gossamer.node.errors import RequestError
 from gossamer.node.security.identity import key_text
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.node.transport.base.schema import Frame
@@ -145,11 +145,14 @@ class RouteService:
         """The route of a publication as far as its brokers remember it, this broker's part first.
 
         Raises:
-            RouteUnknownError: this broker does not remember it.
+            RequestError: this broker does not remember it.
         """
         found = await self._follow(id_, None, MAX_HOPS)
         if not found:
-            raise RouteUnknownError(f"{id_.broker}:{id_.number}", REMEMBERED)
+            raise RequestError(
+                f"publication {id_.broker}:{id_.number} is not remembered here, expected one of "
+                f"the last {REMEMBERED} that passed this broker"
+            )
         return found
 
     def receive(self, sender: int, frame: Frame) -> None:

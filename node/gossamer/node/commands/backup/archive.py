@@ -20,7 +20,7 @@ from typing import IO, Any, Final
 
 import attrs
 
-from gossamer.node.errors import BackupError
+from gossamer.node.errors import CommandError
 from gossamer.node.security.identity import PRIVATE, PUBLIC
 
 FORMAT: Final = 1
@@ -104,7 +104,7 @@ def read_archive(path: Path, place: Callable[[Manifest], Path]) -> Manifest:
     """Read a backup, and put its files into the folder that ``place`` gives for its manifest.
 
     Raises:
-        BackupError: it is none, was cut off or changed; files may have been written.
+        CommandError: it is none, was cut off or changed; files may have been written.
         OSError: files cannot be written.
     """
     with _opened(path) as tar:
@@ -114,10 +114,10 @@ def read_archive(path: Path, place: Callable[[Manifest], Path]) -> Manifest:
             member = tar.next()
             if member is None or member.name != one.name or not member.isreg():
                 found = "its end" if member is None else repr(member.name)
-                raise BackupError(path, f"has {found} where {one.name!r} was expected")
+                raise CommandError(path, f"has {found} where {one.name!r} was expected")
             _extract(path, tar, member, one, folder)
         if tar.next() is not None:
-            raise BackupError(path, "has more files than its manifest, expected those")
+            raise CommandError(path, "has more files than its manifest, expected those")
     return manifest
 
 
@@ -133,24 +133,24 @@ def _opened(path: Path) -> Iterator[tarfile.TarFile]:
         with path.open("rb") as file, tarfile.open(fileobj=file, mode="r:gz") as tar:
             yield tar
     except (tarfile.TarError, EOFError, zlib.error) as error:
-        raise BackupError(path, f"is no whole backup of a peer ({error})") from None
+        raise CommandError(path, f"is no whole backup of a peer ({error})") from None
     except OSError as error:
         if error.errno is None:  # what gzip says of bytes that are none of its own
-            raise BackupError(path, f"is no backup of a peer ({error})") from None
+            raise CommandError(path, f"is no backup of a peer ({error})") from None
         raise
 
 
 def _manifest(path: Path, tar: tarfile.TarFile) -> Manifest:
     member = tar.next()
     if member is None or member.name != MANIFEST or member.size > MANIFEST_BYTES:
-        raise BackupError(path, f"is no backup of a peer, expected {MANIFEST} at its beginning")
+        raise CommandError(path, f"is no backup of a peer, expected {MANIFEST} at its beginning")
     file = tar.extractfile(member)
     assert file is not None, "it is no folder"
     try:
         return _read_manifest(json.loads(file.read()))
     except (ValueError, KeyError, TypeError) as error:
         reason = f"has a manifest that cannot be read ({type(error).__name__}: {error})"
-        raise BackupError(path, reason) from None
+        raise CommandError(path, reason) from None
 
 
 def _read_manifest(found: Mapping[str, Any]) -> Manifest:
@@ -186,5 +186,5 @@ def _extract(
             digest.update(chunk)
             file.write(chunk)
     if size != item.size or digest.hexdigest() != item.digest:
-        raise BackupError(path, f"is damaged: {item.name!r} is not what the manifest says")
+        raise CommandError(path, f"is damaged: {item.name!r} is not what the manifest says")
     target.chmod(item.mode)

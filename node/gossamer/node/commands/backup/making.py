@@ -16,7 +16,7 @@ from gossamer.command.main import installed_version
 from gossamer.node.commands.backup.archive import Item, Manifest, item_of, write_archive
 from gossamer.node.config.folder import CONFIG_NAME, load
 from gossamer.node.config.node import NodeConfig
-from gossamer.node.errors import BackupError
+from gossamer.node.errors import CommandError
 from gossamer.node.local.history import FILE_NAME as HISTORY
 from gossamer.node.security.cluster import ClusterFolder, open_membership
 from gossamer.node.security.identity import PRIVATE, PUBLIC, key_text
@@ -32,19 +32,19 @@ def back_up(folder: Path | None, target: Path) -> list[str]:
     first and the peer's own last, so that what the peer has noted is never ahead of its clients.
 
     Raises:
-        BackupError: there is a file already, or it cannot be written; nothing was.
+        CommandError: there is a file already, or it cannot be written; nothing was.
         NodeError: the folder holds no usable node.
     """
     config = load(folder).config
     place = config.identity.folder
     if os.path.lexists(target):
-        raise BackupError(target, "is there already, expected a new file")
+        raise CommandError(target, "is there already, expected a new file")
     if not place.is_dir():
-        raise BackupError(place, "is no folder, expected that of a node")
+        raise CommandError(place, "is no folder, expected that of a node")
     with _aside(target) as (file, scratch):
         items = tuple(_copied(place, scratch))
         if not items:
-            raise BackupError(place, "holds nothing of a node, expected its configuration or keys")
+            raise CommandError(place, "holds nothing of a node, expected its configuration or keys")
         manifest = _manifest(config, items)
         write_archive(file, manifest, scratch)
     size = target.stat().st_size
@@ -99,7 +99,7 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise BackupError(path, f"cannot be read: {error.strerror}") from None
+        raise CommandError(path, f"cannot be read: {error.strerror}") from None
 
 
 def _manifest(config: NodeConfig, items: tuple[Item, ...]) -> Manifest:
@@ -127,7 +127,7 @@ def _aside(target: Path) -> Iterator[tuple[IO[bytes], Path]]:
     try:
         descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
     except OSError as error:
-        raise BackupError(target, f"cannot be written: {error.strerror}") from None
+        raise CommandError(target, f"cannot be written: {error.strerror}") from None
     try:
         with (
             open(descriptor, "wb") as file,
@@ -138,8 +138,8 @@ def _aside(target: Path) -> Iterator[tuple[IO[bytes], Path]]:
             os.fsync(file.fileno())
         os.link(aside, target)  # which, unlike a rename, replaces nothing
     except FileExistsError:
-        raise BackupError(target, "is there already, expected a new file") from None
+        raise CommandError(target, "is there already, expected a new file") from None
     except OSError as error:
-        raise BackupError(target, f"cannot be written: {error.strerror}") from None
+        raise CommandError(target, f"cannot be written: {error.strerror}") from None
     finally:
         aside.unlink(missing_ok=True)

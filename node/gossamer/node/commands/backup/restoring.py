@@ -13,7 +13,7 @@ from gossamer.node.broker.engine.journal import QUEUE_ID
 from gossamer.node.commands.backup.archive import Manifest, read_archive
 from gossamer.node.commands.running.only_one import runs_here
 from gossamer.node.config.folder import load
-from gossamer.node.errors import BackupError
+from gossamer.node.errors import CommandError
 from gossamer.node.local.history import FILE_NAME as HISTORY
 from gossamer.node.local.history import LOG_ID
 from gossamer.node.security.certificates import date_text
@@ -26,7 +26,7 @@ def restore(backup: Path, folder: Path) -> list[str]:
     """Make ``folder`` what it was when ``backup`` was made; return what there is to say of it.
 
     Raises:
-        BackupError: the backup cannot be used, the folder is there, or the peer runs on this
+        CommandError: the backup cannot be used, the folder is there, or the peer runs on this
             machine; nothing was written.
         NodeError: what the backup holds is no usable node.
     """
@@ -37,7 +37,7 @@ def restore(backup: Path, folder: Path) -> list[str]:
         holder = runs_here(manifest.key) if manifest.key else None
         if holder is not None:
             reason = f"is of a peer that runs in {holder}, expected it to be stopped"
-            raise BackupError(backup, reason)
+            raise CommandError(backup, reason)
         made.append(_made_aside(folder))
         return made[0]
 
@@ -48,8 +48,8 @@ def restore(backup: Path, folder: Path) -> list[str]:
         os.rename(made[0], folder)
     except OSError as error:
         if error.filename is not None and Path(error.filename) == backup:
-            raise BackupError(backup, f"cannot be read: {error.strerror}") from None
-        raise BackupError(folder, f"cannot be written: {error.strerror or error}") from None
+            raise CommandError(backup, f"cannot be read: {error.strerror}") from None
+        raise CommandError(folder, f"cannot be written: {error.strerror or error}") from None
     finally:
         for one in made:
             shutil.rmtree(one, ignore_errors=True)
@@ -60,7 +60,7 @@ def _check_free(folder: Path) -> None:
     if not os.path.lexists(folder):
         return
     if not folder.is_dir() or any(folder.iterdir()):
-        raise BackupError(folder, "is there already, expected a new or an empty folder")
+        raise CommandError(folder, "is there already, expected a new or an empty folder")
 
 
 def _made_aside(folder: Path) -> Path:
@@ -78,7 +78,7 @@ def _check(made: Path, manifest: Manifest) -> float | None:
     member = open_membership(made)
     found = key_text(member.identity.key)
     if found != manifest.key:
-        raise BackupError(made, f"has the key of peer {found}, expected {manifest.key}")
+        raise CommandError(made, f"has the key of peer {found}, expected {manifest.key}")
     return member.certificate.not_after
 
 

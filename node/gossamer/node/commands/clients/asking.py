@@ -11,10 +11,10 @@ from typing import Final
 import trio
 from attrs import frozen
 
+from gossamer.client.errors import unwrapped
 from gossamer.node.commands.clients.batch_text import Operation, read_batch
 from gossamer.node.commands.folder import address_of
-from gossamer.node.errors import BatchStoppedError, NodeError
-from gossamer.node.errors.exception_groups import unwrapped
+from gossamer.node.errors import CommandError, NodeError
 from gossamer.node.local.client import GONE, LocalClient, open_client
 from gossamer.protocol.kernel.errors import ProtocolError
 
@@ -61,8 +61,8 @@ def run_batch(folder: Path | None, name: str | None, file: Path) -> str:
     """Carry out the operations of a file; returns what was done, in words.
 
     Raises:
-        BatchLineError: a line is no operation; nothing was done.
-        BatchStoppedError: the broker refused one, or went away; those before it were done.
+        CommandError: a line is no operation, and nothing was done; or the broker refused one, or
+            went away, and those before it were done.
         NodeError: no broker runs there.
     """
     operations = read_batch(file)
@@ -79,7 +79,7 @@ def run_batch(folder: Path | None, name: str | None, file: Path) -> str:
             return trio.run(run)
     except KeyboardInterrupt:
         if begun:
-            stopped = BatchStoppedError(file, begun[-1].line, UNKNOWN, len(begun) - 1)
+            stopped = _stopped(file, begun[-1].line, UNKNOWN, len(begun) - 1)
             print(f"gossamer: {stopped}", file=sys.stderr)
         raise
 
@@ -97,11 +97,18 @@ async def _carry_out(
         try:
             await one.carry_out(client)
         except GONE as error:
-            raise BatchStoppedError(file, one.line, f"{error}; {UNKNOWN}", done) from None
+            raise _stopped(file, one.line, f"{error}; {UNKNOWN}", done) from None
         except (NodeError, ProtocolError) as error:
-            raise BatchStoppedError(file, one.line, str(error), done) from None
+            raise _stopped(file, one.line, str(error), done) from None
         if done % SHOWN == 0:
             show(done)
+
+
+def _stopped(file: Path, line: int, reason: str, done: int) -> CommandError:
+    """An operation was refused, or interrupted; so many before it were carried out."""
+    words = {0: "nothing was done", 1: "the operation before it was done"}
+    before = words.get(done, f"the {done} operations before it were done")
+    return CommandError(f"{file}, line {line}: {reason}; {before}")
 
 
 def _with_client(

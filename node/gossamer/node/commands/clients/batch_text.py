@@ -19,7 +19,7 @@ from typing import Final
 
 from attrs import frozen
 
-from gossamer.node.errors import BatchLineError, ConfigurationError
+from gossamer.node.errors import CommandError, ConfigurationError
 from gossamer.node.local.client import LocalClient
 from gossamer.protocol.content import filters
 from gossamer.protocol.kernel.errors import ExpressionError
@@ -55,7 +55,7 @@ def read_batch(path: Path) -> list[Operation]:
 
     Raises:
         ConfigurationError: the file cannot be read.
-        BatchLineError: a line is no operation.
+        CommandError: a line is no operation.
     """
     try:
         raw = path.read_bytes()[: MAX_BYTES + 1]
@@ -70,7 +70,7 @@ def read_batch(path: Path) -> list[Operation]:
         try:
             text = line.decode()
         except UnicodeDecodeError as error:
-            raise BatchLineError(path, number, error.start + 1, "this is no UTF-8 text") from None
+            raise _refused(path, number, error.start + 1, "this is no UTF-8 text") from None
         if text.strip() and not text.lstrip().startswith("#"):
             operations.append(Operation(number, _read_line(path, number, text)))
     return operations
@@ -82,13 +82,17 @@ def _read_line(path: Path, number: int, line: str) -> Callable[[LocalClient], Aw
     word = found["word"]
     if word not in _OPERATIONS:
         expected = f"expected one of {', '.join(_OPERATIONS)}, found {word[:40]!r}"
-        raise BatchLineError(path, number, found.start("word") + 1, expected)
+        raise _refused(path, number, found.start("word") + 1, expected)
     start = found.start("rest") if found["rest"] else found.end("word")
     rest = _Part(found["rest"] or "", start + 1)
     try:
         return _OPERATIONS[word](rest)
     except _LineError as error:
-        raise BatchLineError(path, number, error.column, error.reason) from None
+        raise _refused(path, number, error.column, error.reason) from None
+
+
+def _refused(path: Path, line: int, column: int, reason: str) -> CommandError:
+    return CommandError(f"{path}, line {line}, column {column}: {reason}; nothing was done")
 
 
 class _LineError(Exception):

@@ -15,6 +15,7 @@ import trio
 from attrs import define, field
 
 from gossamer.client.address import LocalAddress
+from gossamer.client.errors import unwrapped
 from gossamer.client.results import LastMark
 from gossamer.node.commands.clients.event_text import event_of_arguments, event_of_line, write_text
 from gossamer.node.commands.clients.refusals import Refusals
@@ -27,7 +28,6 @@ from gossamer.node.errors import (
     PublicationUncertainError,
     UnacknowledgedError,
 )
-from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.local.client import GONE, LocalClient, Outcome, open_client
 from gossamer.node.local.frames import BROKER
 from gossamer.protocol.content.errors import ContentError

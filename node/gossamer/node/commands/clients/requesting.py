@@ -13,6 +13,7 @@ from typing import Any, Final
 import trio
 from attrs import frozen
 
+from gossamer.client.errors import unwrapped
 from gossamer.client.requests import TEXT_TYPE, Request, Requests
 from gossamer.client.results import Payload, Reply
 from gossamer.command.waiting import waiting
@@ -24,7 +25,6 @@ from gossamer.node.commands.clients.event_text import (
 from gossamer.node.commands.clients.subscribing import Wanted, taken
 from gossamer.node.commands.folder import address_of
 from gossamer.node.errors import RefusedByNodeError
-from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.local.client import CONNECTED, open_client
 from gossamer.protocol.content.limits import MAX_PAYLOAD_BYTES
 from gossamer.protocol.content.values import Payload as CheckedPayload

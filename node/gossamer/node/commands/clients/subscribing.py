@@ -14,11 +14,11 @@ import trio
 from attrs import frozen
 
 from gossamer.client.address import LocalAddress
+from gossamer.client.errors import unwrapped
 from gossamer.node.commands.clients.event_files import EventFiles
 from gossamer.node.commands.clients.event_text import line_of_event, write_text
 from gossamer.node.commands.folder import address_of
 from gossamer.node.config.folder import load
-from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.local.client import CONNECTED, LocalClient, ReceivedEvent, open_client
 from gossamer.node.local.durable import follow
 from gossamer.node.local.frames import LAST, NEW, RETAINED

@@ -11,6 +11,7 @@ from typing import Any, Final
 import trio
 from rich.console import Console
 
+from gossamer.client.errors import unwrapped
 from gossamer.command.waiting import waiting
 from gossamer.node.config.broker import BROKER
 from gossamer.node.config.checks import (
@@ -32,9 +33,7 @@ from gossamer.node.errors import (
     NodeError,
     PeerRefused,
     StoreError,
-    StoreVersionError,
 )
-from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.local.address import is_locked, local_address
 from gossamer.node.local.client import open_client
 from gossamer.node.local.history import FILE_NAME as HISTORY
@@ -52,7 +51,7 @@ from gossamer.node.security.cluster import (
     open_membership,
     timeless_context,
 )
-from gossamer.node.store.database import MIGRATIONS, read_meta, read_version
+from gossamer.node.store.database import MIGRATIONS, newer_version, read_meta, read_version
 from gossamer.node.transport.base.base import Address, Hello, LocalPeer, PeerIdentity
 from gossamer.node.transport.base.limits import Limits
 from gossamer.node.transport.handshake import PROTOCOL_VERSION, introduce
@@ -242,7 +241,7 @@ def _check_state(path: Path) -> None:
     """Refuse a state file with which the node would not start; nothing is changed."""
     version = read_version(path)
     if version > len(MIGRATIONS):
-        raise StoreVersionError(path, version, len(MIGRATIONS))
+        raise newer_version(path, version)
 
 
 def _is_timely(certificate: PeerCertificate) -> bool:

@@ -15,10 +15,10 @@ from rich.console import Console
 from rich.text import Text
 
 from gossamer.client.address import LocalAddress
+from gossamer.client.errors import unwrapped
 from gossamer.command.tables import FittingTable
 from gossamer.node.commands.folder import address_of
 from gossamer.node.doctor.failures import printable
-from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.local.client import open_client
 
 WATCH_S: Final = 0.5

@@ -11,6 +11,7 @@ from typing import Final
 import trio
 
 from gossamer.client.address import LocalAddress
+from gossamer.client.errors import unwrapped
 from gossamer.command.waiting import waiting
 from gossamer.node.commands.folder import address_of
 from gossamer.node.errors import (
@@ -19,7 +20,6 @@ from gossamer.node.errors import (
     RefusedByNodeError,
     TransportBroken,
 )
-from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.local.client import open_client
 
 LOOK_AGAIN_S: Final = 0.1

@@ -8,8 +8,8 @@ from typing import Any
 
 import trio
 
+from gossamer.client.errors import unwrapped
 from gossamer.node.commands.folder import address_of
-from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.local.client import open_client
 
 

@@ -11,10 +11,10 @@ from typing import Final
 import trio
 from attrs import frozen
 
+from gossamer.client.errors import unwrapped
 from gossamer.node.config.checks import DEFAULT_JOIN_PORT, parse_address
 from gossamer.node.config.folder import load
 from gossamer.node.errors import ClusterFolderError, ConfigurationError, RenewalError
-from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.peer.cluster_info import read_cluster_info
 from gossamer.node.security.certificates import date_text
 from gossamer.node.security.cluster import Membership, open_membership, save_renewed

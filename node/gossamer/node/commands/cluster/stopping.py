@@ -8,9 +8,9 @@ from typing import Final
 
 import trio
 
+from gossamer.client.errors import unwrapped
 from gossamer.command.waiting import waiting
 from gossamer.node.commands.folder import address_of
-from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.local.address import until_unlocked
 from gossamer.node.local.client import GONE, open_client
 

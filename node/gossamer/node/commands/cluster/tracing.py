@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
 
+from gossamer.client.errors import unwrapped
 from gossamer.command.tables import FittingTable
 from gossamer.node.commands.folder import address_of
 from gossamer.node.doctor.failures import printable
-from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.local.client import open_client
 
 # Rows of a table that people get to see; --json has more.

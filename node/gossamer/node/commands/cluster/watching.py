@@ -20,6 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gossamer.client.address import LocalAddress
+from gossamer.client.errors import unwrapped
 from gossamer.client.frames import BROKER
 from gossamer.command.tables import FittingTable
 from gossamer.node.commands.cluster.cluster_picture import cluster_picture
@@ -27,7 +28,6 @@ from gossamer.node.commands.cluster.tables import slim_table, trip_text
 from gossamer.node.commands.folder import address_of
 from gossamer.node.doctor.failures import printable
 from gossamer.node.errors import NodeError
-from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.local.client import LocalClient, open_client
 from gossamer.node.monitoring.metric_labels import LINKS
 

@@ -47,7 +47,7 @@ async def _opened(
 
     Raises:
         ListenFailed: an address cannot be listened on.
-        KeyFileError: the authority's key cannot be used.
+        ClusterFolderError: the authority's key cannot be used.
     """
     registrar = open_registrar(open_membership(config.identity.folder))
     cluster_info = join_material(config, peers)

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from gossamer.node.errors import IdentityInUseError
+from gossamer.node.errors import CommandError
 from gossamer.node.security.identity import PRIVATE
 
 
@@ -25,7 +25,7 @@ def only_one(key: str, folder: Path) -> Iterator[None]:
     """Keep any other node of this user from running as the peer ``key``, for as long as this does.
 
     Raises:
-        IdentityInUseError: one does already.
+        CommandError: one does already.
     """
     path = _file_of(key)
     if path is None:
@@ -36,7 +36,8 @@ def only_one(key: str, folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise IdentityInUseError(folder, key, _holder(path)) from None
+            reason = f"is of peer {key}, which runs in {_holder(path)} already"
+            raise CommandError(folder, f"{reason}, expected one at a time") from None
         os.ftruncate(descriptor, 0)
         os.write(descriptor, os.fsencode(folder.absolute()))
         yield

@@ -11,13 +11,13 @@ from typing import Any
 import attrs
 import trio
 
+from gossamer.client.errors import unwrapped
 from gossamer.node.commands.running.joining import open_join_server
 from gossamer.node.commands.running.only_one import only_one
 from gossamer.node.commands.running.process import NodeProcess
 from gossamer.node.config.broker import BROKER
 from gossamer.node.config.folder import load
 from gossamer.node.config.node import NodeConfig
-from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.local.address import locked
 from gossamer.node.local.groups.service import Groups
 from gossamer.node.local.history import FILE_NAME, open_history

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from gossamer.node.config.folder import load
-from gossamer.node.errors import ServiceError
+from gossamer.node.errors import CommandError
 from gossamer.node.security.identity import PUBLIC, write_file
 
 SYSTEM_UNITS: Final = Path("/etc/systemd/system")
@@ -88,22 +88,22 @@ def service(folder: Path | None, name: str | None, *, system: bool, install: boo
 
     Raises:
         ConfigurationError: the node's configuration is impossible.
-        ServiceError: the name is none, or the unit cannot be written, or another one is there.
+        CommandError: the name is none, or the unit cannot be written, or another one is there.
     """
     config = load(folder).config
     place = config.identity.folder
     called = name or config.identity.name or place.absolute().name
     if _NAME.fullmatch(called) is None:
-        raise ServiceError(called, "is no name of a unit, expected letters, digits and _.@-")
+        raise CommandError(called, "is no name of a unit, expected letters, digits and _.@-")
     if not place.is_dir():
-        raise ServiceError(place, "is no folder, expected that of a node")
+        raise CommandError(place, "is no folder, expected that of a node")
     text = unit_text(place, called, system=system)
     if not install:
         return text.splitlines()
     path = (SYSTEM_UNITS if system else user_units()) / f"gossamer-{called}.service"
     if sys.platform != "linux":
         reason = "is read by systemd, which this system has not, expected Linux for --install"
-        raise ServiceError(path, reason)
+        raise CommandError(path, reason)
     _write(path, text)
     control = "systemctl" if system else "systemctl --user"
     return [
@@ -126,11 +126,11 @@ def _write(path: Path, text: str) -> None:
     try:
         if path.exists() and path.read_text(encoding="utf-8") != text:
             reason = "is there already and differs, expected none; remove it, or use --name"
-            raise ServiceError(path, reason)
+            raise CommandError(path, reason)
         path.parent.mkdir(parents=True, exist_ok=True)
         write_file(path, text.encode(), PUBLIC)
     except OSError as error:
-        raise ServiceError(path, f"cannot be written: {error.strerror}") from None
+        raise CommandError(path, f"cannot be written: {error.strerror}") from None
 
 
 def _line(*words: str) -> str:

@@ -8,8 +8,8 @@ from typing import Any, Final
 import trio
 from attrs import frozen
 
-from gossamer.node.errors import ClientRequestError
-from gossamer.node.errors.exception_groups import unwrapped
+from gossamer.client.errors import unwrapped
+from gossamer.node.errors import RequestError
 from gossamer.node.local.durable import ENDING_S
 from gossamer.node.local.groups import wire
 from gossamer.node.local.groups.group import Group, Worker
@@ -80,13 +80,13 @@ class Groups:
         """Let an application be a worker of a group, which begins to exist here if need be.
 
         Raises:
-            ClientRequestError: the name is none.
+            RequestError: the name is none.
             ExpressionError: the expression does not fit the schema.
             CapacityError: there are as many groups, or subscriptions, as may be.
             StoreError: it could not be written.
         """
         if not name.isprintable() or not name:
-            raise ClientRequestError("the name of the group is not printable, or empty")
+            raise RequestError("the name of the group is not printable, or empty")
         group = self._groups.get(wire.digest_of(name, expression))
         if group is None:
             group = await self._open(name, expression)
@@ -98,16 +98,16 @@ class Groups:
         """Let this node be of a group no more, once workers that are about to end have ended.
 
         Raises:
-            ClientRequestError: it is not, or has workers of it.
+            RequestError: it is not, or has workers of it.
         """
         group = self._groups.get(wire.digest_of(name, expression))
         if group is None:
-            raise ClientRequestError(f"this node is of no group {name!r} with that expression")
+            raise RequestError(f"this node is of no group {name!r} with that expression")
         with trio.move_on_after(ENDING_S):
             while group.workers:
                 await group.workers.left.wait()
         if group.workers:
-            raise ClientRequestError(f"group {name!r} has workers at this node, expected none")
+            raise RequestError(f"group {name!r} has workers at this node, expected none")
         await self._close(group)
 
     def describe(self) -> list[Mapping[str, Any]]:

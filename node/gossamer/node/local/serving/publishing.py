@@ -10,7 +10,7 @@ from typing import Any, Final
 import trio
 from attrs import define, field
 
-from gossamer.node.errors import BadFrame, ClientRequestError, NotAcknowledged
+from gossamer.node.errors import BadFrame, NotAcknowledged, RequestError
 from gossamer.node.local.frames import id_text, payload_fields, payload_of, values_from_wire
 from gossamer.node.local.replies import Reply
 from gossamer.node.local.requests import Requests, held_alone
@@ -82,7 +82,7 @@ class PublishingRequests(Requests):
         try:
             return values_from_wire(self._services.schema, values)
         except BadFrame as error:
-            raise ClientRequestError(f"event {place}: {error}") from None
+            raise RequestError(f"event {place}: {error}") from None
 
     async def _publish_together(
         self,

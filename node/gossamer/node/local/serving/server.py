@@ -11,7 +11,7 @@ from attrs import evolve
 
 from gossamer.client.address import LocalAddress
 from gossamer.node.config.node import Local
-from gossamer.node.errors import BadFrame, ClientRequestError, HandshakeFailed, PeerRefused
+from gossamer.node.errors import BadFrame, HandshakeFailed, PeerRefused, RequestError
 from gossamer.node.local.address import Door, close_door, open_door
 from gossamer.node.local.durable import DurableClient, DurableClients
 from gossamer.node.local.frames import (
@@ -216,8 +216,8 @@ class LocalServer(LocalService):
             raise PeerRefused("its name is not printable, or empty", Cause.REFUSED)
         try:
             return await self._durable.attach(name)
-        except ClientRequestError as error:
-            raise PeerRefused(error.reason, Cause.BUSY) from None
+        except RequestError as error:
+            raise PeerRefused(str(error), Cause.BUSY) from None
 
     async def _take_up(self, client: DurableClient, frame: Frame) -> None:
         """Believe what a returning client says that it has got."""

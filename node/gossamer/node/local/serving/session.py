@@ -9,7 +9,7 @@ from typing import Final
 
 import trio
 
-from gossamer.node.errors import BadFrame, ClientRequestError
+from gossamer.node.errors import BadFrame, RequestError
 from gossamer.node.local.durable import Active, DurableClient, DurableClients, check_room
 from gossamer.node.local.frames import LAST, NEW, RETAINED, event_frame
 from gossamer.node.local.history import KeptEvent
@@ -109,11 +109,11 @@ class Session(PublishingRequests):
         key, expression, start = frame["id"], frame["expression"], frame.get("start", NEW)
         if start not in (NEW, RETAINED, LAST):
             expected = f"{NEW!r}, {RETAINED!r} or {LAST!r}"
-            raise ClientRequestError(f"start is {start!r}, expected {expected}")
+            raise RequestError(f"start is {start!r}, expected {expected}")
         if start == LAST and (self._durable is not None or self._wants_order):
-            raise ClientRequestError("last values come to clients without a name or order")
+            raise RequestError("last values come to clients without a name or order")
         if "within" in frame:
-            raise ClientRequestError("this node is a peer and has no composite subscriptions")
+            raise RequestError("this node is a peer and has no composite subscriptions")
         active = self._active if self._durable is None else self._durable.active
         check_room(active, key, self._services.limits.subscriptions)
         if "group" in frame:
@@ -125,7 +125,7 @@ class Session(PublishingRequests):
             )
             return
         if start == RETAINED:
-            raise ClientRequestError("only clients with a name can start with retained events")
+            raise RequestError("only clients with a name can start with retained events")
         parsed = parse_expression(self._services.schema, expression)
         scope = await self._nursery.start(
             partial(feed, self._services.peer, expression, self._offer)
@@ -169,11 +169,11 @@ class Session(PublishingRequests):
         elif key in self._active:
             self._active.pop(key).scope.cancel()
         else:
-            raise ClientRequestError(f"no subscription has the id {key!r}")
+            raise RequestError(f"no subscription has the id {key!r}")
 
     async def _forget(self, _: Frame) -> None:
         if self._durable is None:
-            raise ClientRequestError("only clients with a name can be forgotten")
+            raise RequestError("only clients with a name can be forgotten")
         await self._clients.forget(self._durable)
         self._unacknowledged.clear()
         if self._kept_in_order is not None:
@@ -185,9 +185,9 @@ class Session(PublishingRequests):
     async def _join(self, frame: Frame) -> None:
         key, name = frame["id"], frame["group"]
         if self._durable is not None or self._wants_order or "start" in frame:
-            raise ClientRequestError("a worker of a group has no name, no start and no order")
+            raise RequestError("a worker of a group has no name, no start and no order")
         if key in self._joined:
-            raise ClientRequestError(f"the subscription {key!r} is in force, end it first")
+            raise RequestError(f"the subscription {key!r} is in force, end it first")
         joined: JoinedLike
 
         async def send(event: EventLike) -> None:

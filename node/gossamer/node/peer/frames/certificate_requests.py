@@ -8,11 +8,7 @@ from typing import Final
 
 import attrs
 
-from gossamer.node.errors import (
-    CertificateError,
-    ForeignCertificateError,
-    MalformedCertificateError,
-)
+from gossamer.node.errors import RevokedCertificateError, UntimelyCertificateError
 from gossamer.node.peer.frames.frame_types import CERTIFICATES_AT_ONCE
 from gossamer.node.security.certificates import read_certificate
 from gossamer.node.security.descriptors import DescriptorCache
@@ -90,10 +86,8 @@ class CertificateService:
                 continue
             try:
                 self._descriptors.learn(certificate, key, self._now())
-            except (ForeignCertificateError, MalformedCertificateError):
-                raise
-            except CertificateError:
-                # Revoked or expired by now: the peer that passed it on may not know yet.
+            except (RevokedCertificateError, UntimelyCertificateError):
+                # So by now: the peer that passed it on may not know yet.
                 continue
         return list(asked.frames)
 

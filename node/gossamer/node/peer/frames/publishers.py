@@ -17,11 +17,7 @@ from typing import Final, NamedTuple
 
 import attrs
 
-from gossamer.node.errors import (
-    EarlyCertificateError,
-    ExpiredCertificateError,
-    RevokedCertificateError,
-)
+from gossamer.node.errors import RevokedCertificateError, UntimelyCertificateError
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.events import EventMemory
 from gossamer.node.peer.frames.forgeries import UNKNOWN, Forgeries
@@ -356,7 +352,7 @@ class PublisherService:
     def _learn(self, sender: int, introduction: bytes) -> None:
         try:
             publisher = self._cache.learn(introduction, self._now())
-        except (ExpiredCertificateError, EarlyCertificateError, RevokedCertificateError):
+        except (UntimelyCertificateError, RevokedCertificateError):
             # So it is by the clock and the list of this peer; the sender's may differ.
             self._counters.drop("stale")
             return

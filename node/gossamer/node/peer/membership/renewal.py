@@ -24,14 +24,13 @@ from attrs import evolve
 
 from gossamer.node.errors import (
     BadFrame,
-    EarlyCertificateError,
-    ExpiredCertificateError,
     FrameTooLarge,
     NodeError,
     RenewalError,
     RevokedCertificateError,
     SecurityError,
     StoreError,
+    UntimelyCertificateError,
 )
 from gossamer.node.monitoring.logs import log
 from gossamer.node.peer.membership.renewal_requests import MAX_PENDING, RenewalRequests
@@ -374,7 +373,7 @@ class RenewalService:
         elif key == sender or key in self._requests:
             try:
                 self._descriptors.learn(renewed.certificate, key, self._now())
-            except (ExpiredCertificateError, EarlyCertificateError, RevokedCertificateError):
+            except (UntimelyCertificateError, RevokedCertificateError):
                 return  # by this clock, or this list: the sender may not know
             self._revocations.refresh(key)
             if key == sender:
@@ -386,7 +385,7 @@ class RenewalService:
             accept(self.member, renewed, self._now())
         except RenewalError:
             return  # it came by several ways, or is an old one
-        except (ExpiredCertificateError, EarlyCertificateError) as error:
+        except UntimelyCertificateError as error:
             log.warning("a renewed certificate is of no use", cause=str(error))
             return
         self._renewed = renewed

@@ -14,8 +14,7 @@ from typing import Final
 import trio
 from attrs import define, field
 
-from gossamer.node.errors import NodeError, PeerRevoked
-from gossamer.node.errors.transport import DoubledIdentity
+from gossamer.node.errors import DoubledIdentity, NodeError, PeerRevoked
 from gossamer.node.monitoring.logs import log
 from gossamer.node.monitoring.metric_labels import TROUBLES
 from gossamer.node.transport.base.base import Address, Admitted, Cause, Farewell, PeerIdentity

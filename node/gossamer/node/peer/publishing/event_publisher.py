@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import NamedTuple
 
-from gossamer.node.errors import EventTooLarge, NodeError
+from gossamer.node.errors import NodeError, RequestError
 from gossamer.node.peer.frames.core import Core
 from gossamer.node.peer.frames.event_authentication import (
     EventAuthentication,
@@ -160,7 +160,9 @@ class EventPublisher:
             return error
         data = self._format.to_bytes(exact, self._key, time / 1e6, payload)
         if len(data) > MAX_EVENT_BYTES:
-            return EventTooLarge(len(data), MAX_EVENT_BYTES)
+            return RequestError(
+                f"an event of {len(data)} bytes, expected at most {MAX_EVENT_BYTES}"
+            )
         return _Content(exact, encode_values(self._hashes, exact), data)
 
     async def _seal(self, events: Sequence[tuple[bytes, Sequence[int]]]) -> list[Sealed]:

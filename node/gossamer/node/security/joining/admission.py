@@ -10,12 +10,8 @@ from attrs import evolve, frozen
 from gossamer.node.errors import (
     CertificateError,
     ClusterFolderError,
-    NameTakenError,
     RenewalError,
     RevokedCertificateError,
-    TokenExpiredError,
-    TokenUnknownError,
-    TokenUsedError,
 )
 from gossamer.node.security.certificates import (
     PEER_LIFETIME_S,
@@ -36,11 +32,15 @@ from gossamer.node.security.identity import (
     write_file,
 )
 from gossamer.node.security.joining.join_protocol import (
+    EXPIRED,
     NAME_TAKEN,
     NOT_ON_RECORD,
     SECRET_BYTES,
     TOO_EARLY,
+    UNKNOWN,
+    USED,
     Token,
+    refusal,
     token_id,
 )
 from gossamer.node.security.renewal import (
@@ -127,27 +127,25 @@ class Registrar:
         must when the answer was lost, and gets the same certificate.
 
         Raises:
-            TokenUnknownError: there is no such token.
-            TokenExpiredError: it is too old.
-            TokenUsedError: another peer used it.
+            JoinError: there is no such token, it is too old, another peer used it, or another
+                member has that name.
             RevokedCertificateError: the peer is one that was revoked.
-            NameTakenError: another member has that name.
             ConfigError: the name is impossible.
         """
         with store.transaction():
             token = store.admissions.find_token(token_id(secret))
             if token is None:
-                raise TokenUnknownError
+                raise refusal(UNKNOWN)
             if token.public_key is not None and token.public_key != public_key:
-                raise TokenUsedError
+                raise refusal(USED)
             if now >= token.expires_at:
-                raise TokenExpiredError
+                raise refusal(EXPIRED)
             if self.revoked().forbids(permanent_key(public_key), 0):
                 raise RevokedCertificateError(permanent_key(public_key))
             if token.certificate is not None:
                 return read_certificate(token.certificate)
             if self.is_taken(store, name, permanent_key(public_key), now):
-                raise NameTakenError
+                raise refusal(NAME_TAKEN)
             certificate = self._issue(public_key, name, now)
             store.admissions.use_token(token.hash, public_key, certificate.der)
             record_certificate(store, certificate)
@@ -237,8 +235,8 @@ def open_registrar(member: Membership) -> Registrar:
     """The registrar in a membership that holds the authority's key.
 
     Raises:
-        ClusterFolderError: it holds none; only the peer that made the cluster does.
-        KeyFileError: the key cannot be used.
+        ClusterFolderError: it holds none, as only the peer that made the cluster does; or the key
+            cannot be used.
     """
     return Registrar(member, load_signer(member.folder, member.authority))
 

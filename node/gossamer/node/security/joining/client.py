@@ -11,13 +11,7 @@ from typing import Final
 import trio
 from attrs import field, frozen
 
-from gossamer.node.errors import (
-    CertificateError,
-    ClusterFolderError,
-    JoinFailedError,
-    JoinRefusedError,
-    JoinRequestError,
-)
+from gossamer.node.errors import CertificateError, ClusterFolderError, JoinError, SignedDataError
 from gossamer.node.security.certificates import (
     Authority,
     PeerCertificate,
@@ -90,12 +84,12 @@ async def receive_message(stream: trio.abc.ReceiveStream, limit: int) -> bytes:
     """The next message, of at most ``limit`` bytes.
 
     Raises:
-        JoinRequestError: it is longer.
+        SignedDataError: it is longer.
         trio.BrokenResourceError: the stream ends before the message does.
     """
     length = int.from_bytes(await _receive_exactly(stream, _LENGTH_BYTES), "big")
     if length > limit:
-        raise JoinRequestError(f"a join message has {length} bytes, expected at most {limit}")
+        raise SignedDataError(f"a join message has {length} bytes, expected at most {limit}")
     return await _receive_exactly(stream, length)
 
 
@@ -136,12 +130,10 @@ async def join(text: str, path: Path, name: str, limits: JoinLimits | None = Non
     and gets the certificate that may have been issued for it already.
 
     Raises:
-        TokenTextError: the text is no token; nobody was asked.
-        TokenError: the inviter does not accept it.
-        JoinRefusedError: the inviter has another reason to refuse.
-        JoinFailedError: the inviter was not found at any of the token's addresses.
-        JoinRequestError: the inviter does not keep to the exchange.
-        RevocationListError: the inviter sent a list that the authority did not sign.
+        JoinError: the text is no token, and nobody was asked; the inviter refuses; or it was not
+            found at any of the token's addresses.
+        SignedDataError: the inviter does not keep to the exchange, or sent a list that the
+            authority did not sign.
         ClusterFolderError: the folder is a membership already, or cannot be written to.
         ConfigError: the name is none.
     """
@@ -164,7 +156,12 @@ async def join(text: str, path: Path, name: str, limits: JoinLimits | None = Non
                 write_file(folder.cluster_info, cluster_info)
             save_membership(folder, *found[:3])
             return open_membership(path)
-    raise JoinFailedError(tuple(attempts))
+    raise _unreached(attempts)
+
+
+def _unreached(attempts: Sequence[str]) -> JoinError:
+    words = f"the inviter was not reached ({'; '.join(attempts)})"
+    return JoinError(words, attempts=tuple(attempts))
 
 
 async def _ask_until_heard(
@@ -175,7 +172,7 @@ async def _ask_until_heard(
     while True:
         try:
             return await _ask(token, address, identity, name)
-        except JoinRefusedError as error:
+        except JoinError as error:
             if error.cause != join_protocol.THROTTLED or trio.current_time() >= give_up_at:
                 raise
         await trio.sleep(ASK_AGAIN_S)
@@ -219,8 +216,8 @@ async def renew_at(
     """``member`` with a new certificate from a join server at ``addresses``; nothing is written.
 
     Raises:
-        JoinRefusedError: the holder of the authority's key does not renew it.
-        JoinFailedError: no holder of this cluster was found at any of them.
+        JoinError: the holder of the authority's key does not renew it, or no holder of this
+            cluster was found at any of them.
         CertificateError, RenewalError: what was answered is of no use.
     """
     attempts = []
@@ -228,11 +225,11 @@ async def renew_at(
         try:
             with trio.fail_after((limits or JoinLimits()).exchange_s):
                 renewed = await _ask_anew(member, (host, port))
-        except (*BROKEN, CertificateError, JoinRequestError, trio.TooSlowError) as error:
+        except (*BROKEN, CertificateError, SignedDataError, trio.TooSlowError) as error:
             attempts.append(f"{address_text(host, port)}: {why(error)}")
         else:
             return accept(member, renewed, time.time())
-    raise JoinFailedError(tuple(attempts))
+    raise _unreached(attempts)
 
 
 async def _ask_anew(member: Membership, address: Address) -> Renewed:

@@ -26,17 +26,7 @@ from typing import Any, Final, TypeVar
 
 from attrs import Attribute, asdict, field, fields, frozen
 
-from gossamer.node.errors import (
-    ForeignCertificateError,
-    JoinRefusedError,
-    JoinRequestError,
-    NameTakenError,
-    NodeError,
-    TokenExpiredError,
-    TokenTextError,
-    TokenUnknownError,
-    TokenUsedError,
-)
+from gossamer.node.errors import ForeignCertificateError, JoinError, NodeError, SignedDataError
 from gossamer.node.security.certificates import (
     CERTIFICATE_LIMIT,
     NAME_LIMIT,
@@ -119,15 +109,15 @@ def read_token(text: str) -> Token:
     """The token in ``text``; space around it does not matter.
 
     Raises:
-        TokenTextError: it is none, was changed on its way, or is of a newer version.
+        JoinError: it is none, was changed on its way, or is of a newer version.
     """
     text = text.strip()
     if not text.startswith(PREFIX):
-        raise TokenTextError(_wrong_beginning(text))
+        raise JoinError(_wrong_beginning(text))
     try:
         token = _from_content(_checked_content(text.removeprefix(PREFIX)))
     except (ValueError, ConfigError) as error:
-        raise TokenTextError(f"the join token cannot be right: {error}; copy it again") from error
+        raise JoinError(f"the join token cannot be right: {error}; copy it again") from error
     return token
 
 
@@ -196,6 +186,11 @@ FAILED: Final = "failed"
 TOO_EARLY, NOT_ON_RECORD = "too early", "not on record"
 
 _SENTENCES: Final = {
+    UNKNOWN: "the inviter does not know this token; ask for a new invitation",
+    EXPIRED: "the token has expired; ask for a new invitation",
+    USED: "the token was used by another peer; ask for a new invitation",
+    NAME_TAKEN: "the cluster has a member of this name already: choose another one with --name, or "
+    "revoke that member first",
     NO_AUTHORITY: "the inviter holds no ca.key; ask for an invitation where the cluster was made",
     THROTTLED: "too many requests from this address wait to be heard; try again in a minute",
     BAD_REQUEST: "the inviter takes the request for malformed; is this the same gossamer version?",
@@ -204,12 +199,6 @@ _SENTENCES: Final = {
     NOT_ON_RECORD: "the certificate has expired and is not on record where the cluster was made;"
     " it needs a new invitation",
     FAILED: "the inviter could not issue a certificate; its log says why",
-}
-_TOKEN_ERRORS: Final = {
-    UNKNOWN: TokenUnknownError,
-    EXPIRED: TokenExpiredError,
-    USED: TokenUsedError,
-    NAME_TAKEN: NameTakenError,
 }
 
 M = TypeVar("M", "Challenge", "Request", "Renewal", "Answer")
@@ -279,23 +268,22 @@ def unpack(kind: type[M], data: bytes) -> M:
     """A message of that kind.
 
     Raises:
-        TokenError: it is a refusal, because of the token.
-        JoinRefusedError: it is a refusal for another reason.
-        JoinRequestError: it is neither.
+        JoinError: it is a refusal.
+        SignedDataError: it is neither.
     """
     try:
         content = decode(data)
     except ValueError as error:
-        raise JoinRequestError(f"the {kind.__name__.lower()} of a join is {error}") from error
+        raise SignedDataError(f"the {kind.__name__.lower()} of a join is {error}") from error
     if not isinstance(content, dict) or content.pop("version", None) != VERSION:
-        raise JoinRequestError(
+        raise SignedDataError(
             f"the {kind.__name__.lower()} of a join is not of version {VERSION}; upgrade gossamer"
         )
     if "refused" in content:
         raise _refusal(content["refused"])
     expected = fields(kind)
     if set(content) != {one.name for one in expected}:
-        raise JoinRequestError(f"the {kind.__name__.lower()} of a join has other fields")
+        raise SignedDataError(f"the {kind.__name__.lower()} of a join has other fields")
     for one in expected:
         _check_field(kind, one, content[one.name])
     return kind(**content)
@@ -323,7 +311,7 @@ def unpack_asked(data: bytes) -> Request | Renewal:
     try:
         content = decode(data)
     except ValueError as error:
-        raise JoinRequestError(f"the request of a join is {error}") from error
+        raise SignedDataError(f"the request of a join is {error}") from error
     renewal = isinstance(content, dict) and "certificate" in content
     return unpack(Renewal, data) if renewal else unpack(Request, data)
 
@@ -344,13 +332,13 @@ def check_renewal(renewal: Renewal, nonce: bytes, own_certificate: bytes) -> Ren
     """Check that whoever asks holds the key of the certificate, and asks here and now.
 
     Raises:
-        JoinRequestError: that is not so.
-        MalformedCertificateError: what it shows is no certificate.
+        SignedDataError: that is not so.
+        CertificateError: what it shows is no certificate.
     """
     signed = _renewal_bytes(nonce, renewal.certificate, own_certificate)
     public_key = read_certificate(renewal.certificate).public_key
     if not verify(public_key, _RENEWAL_CONTEXT, signed, renewal.proof):
-        raise JoinRequestError("the request of a renewal does not prove that its key is its own")
+        raise SignedDataError("the request of a renewal does not prove that its key is its own")
     return RenewalRequest(renewal.certificate, renewal.signature)
 
 
@@ -371,11 +359,11 @@ def check_request(request: Request, nonce: bytes, own_certificate: bytes) -> Non
     """Check that whoever asks holds the private key, and asks here and now.
 
     Raises:
-        JoinRequestError: that is not so.
+        SignedDataError: that is not so.
     """
     signed = _signed_bytes(nonce, request.secret, request.public_key, own_certificate)
     if not verify(request.public_key, _CONTEXT, signed, request.proof):
-        raise JoinRequestError("the request of a join does not prove that its key is its own")
+        raise SignedDataError("the request of a join does not prove that its key is its own")
 
 
 def read_answer(
@@ -385,7 +373,7 @@ def read_answer(
 
     Raises:
         CertificateError: the certificate does not make this peer a member.
-        RevocationListError: the list is not the authority's.
+        SignedDataError: the list is not the authority's.
     """
     revoked = read_list(answer.revoked, inviter.authority)
     key = permanent_key(identity.public_key)
@@ -401,19 +389,22 @@ def _renewal_bytes(nonce: bytes, certificate: bytes, shown_certificate: bytes) -
     return encode([nonce, *(hashlib.sha256(part).digest() for part in parts)])
 
 
+def refusal(cause: str) -> JoinError:
+    """The error of a request that is refused for a cause of the exchange."""
+    return JoinError(_SENTENCES[cause], cause)
+
+
 def _refusal(cause: object) -> NodeError:
-    if isinstance(cause, str) and cause in _TOKEN_ERRORS:
-        return _TOKEN_ERRORS[cause]()
     if isinstance(cause, str) and cause in _SENTENCES:
-        return JoinRefusedError(cause, _SENTENCES[cause])
-    return JoinRequestError("the inviter refused without a reason that is known here")
+        return refusal(cause)
+    return SignedDataError("the inviter refused without a reason that is known here")
 
 
 def _check_field(kind: type[Any], one: Attribute[Any], value: object) -> None:
     wanted = one.metadata
     if type(value) is wanted["type"] and wanted["low"] <= len(value) <= wanted["high"]:  # type: ignore[arg-type]
         return
-    raise JoinRequestError(
+    raise SignedDataError(
         f"the {kind.__name__.lower()} of a join has a bad {one.name}, expected"
         f" {wanted['type'].__name__} of length {wanted['low']} to {wanted['high']}"
     )

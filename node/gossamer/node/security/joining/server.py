@@ -11,21 +11,16 @@ import secrets
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
 
 import trio
 
 from gossamer.node.errors import (
     CertificateError,
-    JoinRequestError,
-    NameTakenError,
+    JoinError,
     NodeError,
     RenewalError,
     RevokedCertificateError,
-    TokenError,
-    TokenExpiredError,
-    TokenUnknownError,
-    TokenUsedError,
+    SignedDataError,
 )
 from gossamer.node.security.certificates import (
     PeerCertificate,
@@ -60,14 +55,6 @@ Admit = Callable[[Request | RenewalRequest], Awaitable[Answer]]
 Knows = Callable[[Request | RenewalRequest], Awaitable[bool]]
 
 _log = logging.getLogger(__name__)
-
-_CAUSES: Final = {
-    TokenUnknownError: join_protocol.UNKNOWN,
-    TokenExpiredError: join_protocol.EXPIRED,
-    TokenUsedError: join_protocol.USED,
-    NameTakenError: join_protocol.NAME_TAKEN,
-    RevokedCertificateError: join_protocol.REVOKED,
-}
 
 
 class Attempts:
@@ -222,11 +209,11 @@ class JoinServer:
             if not await self._wait_for_turn(asked, guest, patience):
                 return join_protocol.THROTTLED, None
             answer = await self._admit(asked)
-        except (TokenError, RevokedCertificateError) as error:
-            return _CAUSES[type(error)], None
-        except RenewalError as error:
+        except RevokedCertificateError:
+            return join_protocol.REVOKED, None
+        except (JoinError, RenewalError) as error:
             return error.cause or join_protocol.BAD_REQUEST, None
-        except (JoinRequestError, CertificateError, ConfigError):
+        except (SignedDataError, CertificateError, ConfigError):
             return join_protocol.BAD_REQUEST, None
         except (NodeError, ProtocolError) as error:
             _log.error("a join failed here: %s", error)

@@ -10,7 +10,7 @@ import attrs
 import pytest
 import trio
 
-from gossamer.node.errors import MalformedCertificateError
+from gossamer.node.errors import CertificateError
 from gossamer.node.monitoring.metric_labels import FORGERY_CAUSES
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames import forgeries
@@ -350,7 +350,7 @@ async def test_introductions_are_right_and_bounded(sides: list[Side], cluster: M
     await alice.publish()
     *rest, last = alice.introduction()
     wrong = bytes([*rest, last ^ 1])
-    with pytest.raises(MalformedCertificateError):
+    with pytest.raises(CertificateError):
         bob.publishers.receive(alice.key, {"type": "publishers", "introductions": [wrong]})
     bob.publishers.new_round()
     again: Frame = {"type": "publishers", "introductions": [alice.introduction()]}
