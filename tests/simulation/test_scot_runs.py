@@ -14,9 +14,9 @@ from attrs import define, field
 from gossamer.protocol.brokers.core.effects import Deliver
 from gossamer.protocol.brokers.core.messages import Attach, Publish, Subscribe
 from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot, ScotBroker, ScotSettings
-from gossamer.protocol.brokers.scot.memory.errors import ShrunkOverlayError
 from gossamer.protocol.brokers.scot.memory.messages import OverlayGrown
 from gossamer.protocol.content.filters import parse
+from gossamer.protocol.kernel.errors import LocalProtocolError
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.results.results import write_results
 from gossamer.sim.studies.scot.records import ScotRunRecord, summarise_routing
@@ -295,6 +295,6 @@ def test_a_broker_refuses_to_lose_neighbours(told: OverlayGrown, reason: str) ->
     broker = ScotBroker("B", scot.position(scot.brokers[0]), ScotSettings())
     before = broker.position
     (effect,) = broker.handle(0, None, told)
-    assert isinstance(effect.error, ShrunkOverlayError)  # type: ignore[union-attr]
+    assert isinstance(effect.error, LocalProtocolError)  # type: ignore[union-attr]
     assert reason in str(effect.error)  # type: ignore[union-attr]
     assert broker.position == before

@@ -19,7 +19,7 @@ from gossamer.protocol.brokers.core.broker import Broker
 from gossamer.protocol.brokers.core.codec import Codec
 from gossamer.protocol.brokers.core.dump import name_in
 from gossamer.protocol.brokers.core.effects import Outbox
-from gossamer.protocol.brokers.core.errors import UnknownNeighbourError
+from gossamer.protocol.brokers.core.errors import unknown_neighbour
 from gossamer.protocol.brokers.core.message_shapes import COUNT, ID, VALUES, shape
 from gossamer.protocol.brokers.core.messages import Hop, Id
 from gossamer.protocol.brokers.core.routing import NewIndex, Routing
@@ -83,7 +83,7 @@ class Flooding(Routing[State, Outbox[State]]):
                 state.neighbours[name] = True
             case messages.NeighbourDown(name) | messages.NeighbourGone(name):
                 if name not in state.neighbours:
-                    raise UnknownNeighbourError(name)
+                    raise unknown_neighbour(name)
                 state.neighbours[name] = False
             case messages.Restarted():
                 state.neighbours = dict.fromkeys(state.neighbours, False)

@@ -42,15 +42,8 @@ if TYPE_CHECKING:
         ClientError,
         CycleError,
         DumpError,
-        LabelTakenError,
         MalformedMessageError,
-        MisplacedMessageError,
-        NameTakenError,
         NotAdvertisedError,
-        NotAttachedError,
-        TooManyFiltersError,
-        UnknownLabelError,
-        UnknownNeighbourError,
         UnsafeError,
     )
     from gossamer.protocol.brokers.core.routing import Routing
@@ -81,11 +74,7 @@ if TYPE_CHECKING:
     from gossamer.protocol.dissemination.cost import Bill, price
     from gossamer.protocol.dissemination.graphs.errors import (
         DisconnectedError,
-        LinkError,
-        SubscriptionError,
         TreesError,
-        UnknownHostError,
-        WeightError,
     )
     from gossamer.protocol.dissemination.graphs.graph import Graph, make_graph
     from gossamer.protocol.dissemination.optimum import document_bill, document_costs, lower_bounds
@@ -164,16 +153,11 @@ __all__ = [
     "Graph",
     "IntegerAttribute",
     "InvariantError",
-    "LabelTakenError",
-    "LinkError",
     "LocalProtocolError",
     "MalformedMessageError",
     "MalformedRecordError",
     "MatchingIndex",
-    "MisplacedMessageError",
-    "NameTakenError",
     "NotAdvertisedError",
-    "NotAttachedError",
     "OrderPreservingHash",
     "Outbox",
     "Plan",
@@ -191,15 +175,9 @@ __all__ = [
     "StringAttribute",
     "Struct",
     "StructError",
-    "SubscriptionError",
-    "TooManyFiltersError",
     "TreesError",
     "UnknownAttributeError",
-    "UnknownHostError",
-    "UnknownLabelError",
-    "UnknownNeighbourError",
     "UnsafeError",
-    "WeightError",
     "WrongValueError",
     "baseline",
     "composite_text",
@@ -245,9 +223,7 @@ __all__ = [
 _PLACES = {
     "gossamer.protocol.brokers.core.broker": "Broker",
     "gossamer.protocol.brokers.core.errors": (
-        "ClientError CycleError DumpError LabelTakenError MalformedMessageError "
-        "MisplacedMessageError NameTakenError NotAdvertisedError NotAttachedError "
-        "TooManyFiltersError UnknownLabelError UnknownNeighbourError UnsafeError"
+        "ClientError CycleError DumpError MalformedMessageError NotAdvertisedError UnsafeError"
     ),
     "gossamer.protocol.brokers.core.routing": "Routing",
     "gossamer.protocol.content.errors": "ContentError UnknownAttributeError WrongValueError",
@@ -261,9 +237,7 @@ _PLACES = {
     ),
     "gossamer.protocol.content.subscription": "parse_subscription",
     "gossamer.protocol.dissemination.cost": "Bill price",
-    "gossamer.protocol.dissemination.graphs.errors": (
-        "DisconnectedError LinkError SubscriptionError TreesError UnknownHostError WeightError"
-    ),
+    "gossamer.protocol.dissemination.graphs.errors": "DisconnectedError TreesError",
     "gossamer.protocol.dissemination.graphs.graph": "Graph make_graph",
     "gossamer.protocol.dissemination.optimum": "document_bill document_costs lower_bounds",
     "gossamer.protocol.dissemination.plan": "Plan make_plan",

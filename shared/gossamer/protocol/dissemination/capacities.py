@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer.protocol.dissemination.cost import deliver_by_group, deliveries_on, price_deliveries
-from gossamer.protocol.dissemination.graphs.errors import WeightError
+from gossamer.protocol.dissemination.graphs.errors import no_weight
 from gossamer.protocol.dissemination.graphs.graph import Graph, Reals, Words
 from gossamer.protocol.dissemination.graphs.spanning import Trees, make_trees
 from gossamer.protocol.dissemination.grouping import merge_by_overlap
@@ -29,17 +29,17 @@ def read_capacities(capacities: npt.ArrayLike, graph: Graph) -> Reals:
     """What each link of a graph can carry, or one number for all; infinite where nothing limits it.
 
     Raises:
-        WeightError: a capacity is not a number above zero, or they are not one for each link.
+        TreesError: a capacity is not a number above zero, or they are not one for each link.
     """
     try:
         read = np.array(np.broadcast_to(np.asarray(capacities, np.float64), graph.links))
     except (TypeError, ValueError):
-        raise WeightError("capacity of links", repr(capacities)) from None
+        raise no_weight("capacity of links", repr(capacities)) from None
     wrong = np.flatnonzero(~(read > 0))
     if len(wrong):
         link = int(wrong[0])
         one, other = graph.ends[link].tolist()
-        raise WeightError(f"capacity of link {link} between {one} and {other}", read[link])
+        raise no_weight(f"capacity of link {link} between {one} and {other}", read[link])
     return read
 
 

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer.protocol.dissemination.graphs.errors import (
-    SubscriptionError,
-    UnknownHostError,
-    WeightError,
+    TreesError,
+    no_broker,
+    no_weight,
 )
 from gossamer.protocol.dissemination.graphs.graph import Reals, Words
 from gossamer.protocol.kernel.struct import Struct
@@ -78,9 +78,8 @@ def make_sample(
         sizes: size of each document, or one for all; any unit that costs of links go by.
 
     Raises:
-        UnknownHostError: a document or subscription is at a broker that is not there.
-        SubscriptionError: a document matches a subscription that is not there.
-        WeightError: a size is not a finite number above zero.
+        TreesError: a document or subscription is at a broker that is not there, a document matches
+            a subscription that is not there, or a size is not a finite number above zero.
         ValueError: documents and what they match are not equally many.
     """
     where = _read_brokers(hosts, nodes, "document")
@@ -91,7 +90,10 @@ def make_sample(
     for document, one in enumerate(found):
         wrong = one[(one < 0) | (one >= len(subscribed))]
         if len(wrong):
-            raise SubscriptionError(document, int(wrong[0]), len(subscribed))
+            raise TreesError(
+                f"document {document} matches subscription {int(wrong[0])}, "
+                f"expected one from 0 to {len(subscribed) - 1}"
+            )
     return _assemble(where, _read_sizes(sizes, len(where)), found, subscribed)
 
 
@@ -129,7 +131,7 @@ def _read_brokers(brokers: npt.ArrayLike, nodes: int, what: str) -> Words:
     read = np.array(brokers, np.int64).reshape(-1)
     wrong = np.flatnonzero((read < 0) | (read >= nodes))
     if len(wrong):
-        raise UnknownHostError(f"host of {what} {wrong[0]}", int(read[wrong[0]]), nodes)
+        raise no_broker(f"host of {what} {wrong[0]}", int(read[wrong[0]]), nodes)
     return read
 
 
@@ -137,8 +139,8 @@ def _read_sizes(sizes: npt.ArrayLike, documents: int) -> Reals:
     try:
         read = np.array(np.broadcast_to(np.asarray(sizes, np.float64), documents))
     except (TypeError, ValueError):
-        raise WeightError("size of documents", repr(sizes)) from None
+        raise no_weight("size of documents", repr(sizes)) from None
     wrong = np.flatnonzero(~(np.isfinite(read) & (read > 0)))
     if len(wrong):
-        raise WeightError(f"size of document {wrong[0]}", read[wrong[0]])
+        raise no_weight(f"size of document {wrong[0]}", read[wrong[0]])
     return read

@@ -18,7 +18,7 @@ from gossamer.protocol.dissemination.capacities import (
     scale_of,
 )
 from gossamer.protocol.dissemination.cost import Bill
-from gossamer.protocol.dissemination.graphs.errors import WeightError
+from gossamer.protocol.dissemination.graphs.errors import TreesError
 from gossamer.protocol.dissemination.graphs.graph import Graph, make_graph
 from gossamer.protocol.dissemination.optimum import (
     best_routes,
@@ -197,7 +197,7 @@ def test_links_beyond_their_capacity_are_named_the_worst_first() -> None:
 @pytest.mark.parametrize("capacity", [0, -1, float("nan"), "wide", [1, 2]])
 def test_a_capacity_is_a_number_above_zero(capacity: object) -> None:
     graph = make_graph(4, [(0, 1), (1, 2), (2, 3)])
-    with pytest.raises(WeightError, match="capacity of link"):
+    with pytest.raises(TreesError, match="capacity of link"):
         read_capacities(capacity, graph)  # type: ignore[arg-type]
 
 

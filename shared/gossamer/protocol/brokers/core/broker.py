@@ -9,7 +9,6 @@ from gossamer.protocol.brokers.core import dump as dumping
 from gossamer.protocol.brokers.core.clients import OutboxT, StateT
 from gossamer.protocol.brokers.core.codec import CLIENT, HOST, NEIGHBOUR
 from gossamer.protocol.brokers.core.effects import Effects
-from gossamer.protocol.brokers.core.errors import MisplacedMessageError
 from gossamer.protocol.brokers.core.messages import Hop, Id, TimerFired
 from gossamer.protocol.brokers.core.routing import Routing
 from gossamer.protocol.kernel.errors import LocalProtocolError, RemoteProtocolError
@@ -90,7 +89,9 @@ class Broker(Generic[StateT, OutboxT]):
         unknown = CLIENT if source is None else came_from
         expected = self._senders.get(type(message), unknown)
         if expected != came_from:
-            raise MisplacedMessageError(type(message).__name__, source, expected)
+            shown = "the host" if source is None else f"{source.kind} {source.name!r}"
+            came = f"{type(message).__name__} came from {shown}"
+            raise LocalProtocolError(f"{came}, expected {expected}")
 
     def _from_host(self, out: OutboxT, message: Any) -> None:
         if isinstance(message, TimerFired):

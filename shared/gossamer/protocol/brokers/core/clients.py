@@ -11,10 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from gossamer.protocol.brokers.core.effects import Moved, Outbox
 from gossamer.protocol.brokers.core.errors import (
-    LabelTakenError,
-    NameTakenError,
-    NotAttachedError,
-    UnknownLabelError,
+    ClientError,
 )
 from gossamer.protocol.brokers.core.messages import (
     Advertise,
@@ -57,7 +54,7 @@ class ClientRules(ABC, Generic[StateT, OutboxT]):
             return
         session = state.clients.get(name)
         if session is None:
-            raise NotAttachedError(name)
+            raise ClientError(name, "is not attached, expected an attach message first")
         match message:
             case Publish(values):
                 self.publish(state, out, session, values)
@@ -83,7 +80,8 @@ class ClientRules(ABC, Generic[StateT, OutboxT]):
 
     def _let_in(self, state: StateT, out: OutboxT, name: str, message: Attach) -> None:
         if name in state.clients:
-            raise NameTakenError(name)
+            reason = "is attached already, and names are unique at a broker"
+            raise ClientError(name, reason)
         _check_distinct(name, _SUBSCRIPTION, message.subscriptions)
         _check_distinct(name, _ADVERTISEMENT, message.advertisements)
         session = state.clients[name] = self.new_session(state, out, name, message)
@@ -189,12 +187,13 @@ def read_filters(data: Mapping[str, Any]) -> dict[str, Filter]:
 
 def _check_free(name: str, sort: str, label: str, taken: Iterable[str]) -> None:
     if label in taken:
-        raise LabelTakenError(name, sort, label)
+        article = "an" if sort[0] in "aeiou" else "a"
+        raise ClientError(name, f"has {article} {sort} labelled {label!r} already")
 
 
 def _check_known(name: str, sort: str, label: str, known: Iterable[str]) -> None:
     if label not in known:
-        raise UnknownLabelError(name, sort, label)
+        raise ClientError(name, f"has no {sort} labelled {label!r}")
 
 
 def _check_distinct(name: str, sort: str, asked: Iterable[tuple[str, Filter]]) -> None:

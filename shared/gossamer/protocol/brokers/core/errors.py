@@ -25,60 +25,6 @@ class ClientError(LocalProtocolError):
         super().__init__(f"client {client!r} {reason}")
 
 
-class NameTakenError(ClientError):
-    """A second client came with the name of one that is attached; state is untouched."""
-
-    def __init__(self, client: str) -> None:
-        super().__init__(client, "is attached already, and names are unique at a broker")
-
-
-class NotAttachedError(ClientError):
-    """A message came from a client that is not attached; state is untouched."""
-
-    def __init__(self, client: str) -> None:
-        super().__init__(client, "is not attached, expected an attach message first")
-
-
-class LabelTakenError(ClientError):
-    """A label already names something of that client; state is untouched.
-
-    Attributes:
-        label: the label.
-        sort: "subscription" or "advertisement".
-    """
-
-    def __init__(self, client: str, sort: str, label: str) -> None:
-        self.label = label
-        self.sort = sort
-        super().__init__(client, f"has {_with_article(sort)} labelled {label!r} already")
-
-
-class UnknownLabelError(ClientError):
-    """A label names nothing of that client; state is untouched.
-
-    Attributes:
-        label: the label.
-        sort: "subscription" or "advertisement".
-    """
-
-    def __init__(self, client: str, sort: str, label: str) -> None:
-        self.label = label
-        self.sort = sort
-        super().__init__(client, f"has no {sort} labelled {label!r}")
-
-
-class TooManyFiltersError(ClientError):
-    """A client subscribes with more different filters than brokers can say of one; untouched.
-
-    Attributes:
-        most: how many these are.
-    """
-
-    def __init__(self, client: str, most: int) -> None:
-        self.most = most
-        super().__init__(client, f"asks for more than {most} different filters")
-
-
 class NotAdvertisedError(ClientError):
     """No advertisement of the client allows a publication; state is untouched.
 
@@ -131,33 +77,6 @@ class CycleError(RemoteProtocolError):
         )
 
 
-class UnknownNeighbourError(RemoteProtocolError):
-    """A frame came from a broker that is no neighbour; state is untouched.
-
-    Attributes:
-        neighbour: its name.
-    """
-
-    def __init__(self, neighbour: str) -> None:
-        self.neighbour = neighbour
-        super().__init__(f"broker {neighbour!r} is no neighbour, expected the link to be up first")
-
-
-class MisplacedMessageError(LocalProtocolError):
-    """A message came from where its kind never comes from; state is untouched.
-
-    Attributes:
-        kind: name of the message's class.
-        expected: from where it may come, in words.
-    """
-
-    def __init__(self, kind: str, source: Hop | None, expected: str) -> None:
-        self.kind = kind
-        self.expected = expected
-        shown = "the host" if source is None else f"{source.kind} {source.name!r}"
-        super().__init__(f"{kind} came from {shown}, expected {expected}")
-
-
 class MalformedMessageError(RemoteProtocolError):
     """Data from another broker is no message; state is untouched.
 
@@ -188,5 +107,6 @@ class DumpError(LocalProtocolError):
         super().__init__(f"this is no dump of a broker: {reason}")
 
 
-def _with_article(noun: str) -> str:
-    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
+def unknown_neighbour(name: str) -> RemoteProtocolError:
+    """The error of a frame, or of the host's word, from or of a broker that is no neighbour."""
+    return RemoteProtocolError(f"broker {name!r} is no neighbour, expected the link to be up first")

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol
 
 from gossamer.protocol.brokers.core.clients import ClientRules, OutboxT, StateT
 from gossamer.protocol.brokers.core.codec import Codec
-from gossamer.protocol.brokers.core.errors import UnknownNeighbourError
+from gossamer.protocol.brokers.core.errors import unknown_neighbour
 from gossamer.protocol.brokers.core.messages import Hop
 from gossamer.protocol.content.filters import Filter, parse
 from gossamer.protocol.content.matching.index import MatchingIndex, Reach
@@ -41,10 +41,10 @@ class Routing(ClientRules[StateT, OutboxT]):
     def from_neighbour(self, state: StateT, out: OutboxT, source: Hop, message: Any) -> None:
         """Take what a neighbour sent: check it, count it, and hand it to `on_message`.
 
-        Raises `UnknownNeighbourError`, and what the codec and `on_message` raise.
+        Raises `RemoteProtocolError`, and what the codec and `on_message` raise.
         """
         if not self.is_neighbour(state, source.name):
-            raise UnknownNeighbourError(source.name)
+            raise unknown_neighbour(source.name)
         self.codec.check_between(message)
         kind = self.kind_of(message)
         received = state.counters.received

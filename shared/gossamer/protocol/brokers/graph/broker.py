@@ -8,7 +8,7 @@ from typing import Any, Final
 from gossamer.protocol.brokers.core.broker import Broker
 from gossamer.protocol.brokers.core.clients import read_filters
 from gossamer.protocol.brokers.core.dump import name_in
-from gossamer.protocol.brokers.core.errors import TooManyFiltersError
+from gossamer.protocol.brokers.core.errors import ClientError
 from gossamer.protocol.brokers.core.messages import (
     Attach,
     Hop,
@@ -103,7 +103,7 @@ class GraphRouting(Routing[State, GraphOutbox]):
     def new_session(
         self, state: State, out: GraphOutbox, name: str, message: Attach
     ) -> GraphSession:
-        """Raises `TooManyFiltersError`."""
+        """Raises `ClientError`."""
         del out
         _check_number(name, [wanted for _, wanted in message.subscriptions])
         session = GraphSession(name, interest=state.new_id())
@@ -129,7 +129,7 @@ class GraphRouting(Routing[State, GraphOutbox]):
     def subscribe(
         self, state: State, out: GraphOutbox, session: GraphSession, label: str, wanted: Filter
     ) -> None:
-        """Let the client's interest grow; raises `TooManyFiltersError`."""
+        """Let the client's interest grow; raises `ClientError`."""
         after = session.subscriptions | {label: wanted}
         _check_number(session.name, after.values())
         _change(state, out, session, after)
@@ -239,7 +239,7 @@ def _change(
 
 def _check_number(name: str, wanted: Collection[Filter]) -> None:
     if len(wanted) > MAX_FILTERS and len(set(wanted)) > MAX_FILTERS:
-        raise TooManyFiltersError(name, MAX_FILTERS)
+        raise ClientError(name, f"asks for more than {MAX_FILTERS} different filters")
 
 
 def _links(state: State) -> Iterable[Link]:

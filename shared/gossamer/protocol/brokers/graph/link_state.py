@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gossamer.protocol.brokers.core.errors import UnknownNeighbourError
+from gossamer.protocol.brokers.core.errors import unknown_neighbour
 from gossamer.protocol.brokers.core.messages import Id
 from gossamer.protocol.brokers.graph.forwarding import on_link_down, on_link_ready, on_version_used
 from gossamer.protocol.brokers.graph.messages import (
@@ -146,10 +146,10 @@ def on_neighbour_up(state: State, out: GraphOutbox, name: str, cost: float) -> N
 
 
 def on_neighbour_down(state: State, out: GraphOutbox, name: str) -> None:
-    """A link does not work; raises `UnknownNeighbourError`."""
+    """A link does not work; raises `RemoteProtocolError`."""
     link = state.links.get(name)
     if link is None:
-        raise UnknownNeighbourError(name)
+        raise unknown_neighbour(name)
     link.up = link.ready = False
     announce_links(state, out)
     on_link_down(state, out, name)

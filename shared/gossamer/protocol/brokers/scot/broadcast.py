@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gossamer.protocol.brokers.core.messages import Hop
-from gossamer.protocol.brokers.scot.memory.errors import WrongClusterError
 from gossamer.protocol.brokers.scot.memory.messages import Subscription, Synchronise, Unsubscription
 from gossamer.protocol.brokers.scot.memory.outbox import ScotOutbox
-from gossamer.protocol.brokers.scot.memory.state import State
+from gossamer.protocol.brokers.scot.memory.state import State, wrong_clusters
 from gossamer.protocol.brokers.scot.memory.table import Entry
 from gossamer.protocol.brokers.scot.memory.topology import ClusterBitVector
 
@@ -75,7 +74,7 @@ def host_cluster(state: State) -> ClusterBitVector:
 def on_subscription(state: State, out: ScotOutbox, hop: Hop, message: Subscription) -> None:
     """Take a subscription of a neighbour.
 
-    Raises `WrongClusterError`, and leaves everything as it was, unless its one bit is that of the
+    Raises `RemoteProtocolError`, and leaves everything as it was, unless its one bit is that of the
     neighbour's cluster: no broker passes on what came to it from another cluster.
 
     Where clients are taken over, what comes again goes on again: it is to be acknowledged once it
@@ -142,7 +141,7 @@ def unsubscribe(state: State, out: ScotOutbox, entry: Entry) -> None:
 def _check_host(state: State, hop: Hop, message: Subscription) -> None:
     sender = state.labels[hop.name].cluster
     if message.host != ClusterBitVector.of(sender):
-        raise WrongClusterError(
+        raise wrong_clusters(
             "Subscription", hop.name, message.host, f"expected only its own, {sender}"
         )
 
@@ -166,7 +165,7 @@ def on_synchronise(state: State, out: ScotOutbox, hop: Hop, message: Synchronise
     dead: who was not knows more than who was, and its clients are handed back. So a broker tells
     its neighbours again once they all have told it, and then all else that came from it is no more.
 
-    Raises `WrongClusterError`, and leaves everything as it was, as `on_subscription` does.
+    Raises `RemoteProtocolError`, and leaves everything as it was, as `on_subscription` does.
     """
     for told in message.subscriptions:
         _check_host(state, hop, told)

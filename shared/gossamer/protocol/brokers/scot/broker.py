@@ -10,7 +10,7 @@ from attrs import evolve
 from gossamer.protocol.brokers.core.broker import Broker
 from gossamer.protocol.brokers.core.clients import Labelled, read_filters, read_ids
 from gossamer.protocol.brokers.core.dump import name_in
-from gossamer.protocol.brokers.core.errors import UnknownNeighbourError
+from gossamer.protocol.brokers.core.errors import unknown_neighbour
 from gossamer.protocol.brokers.core.messages import (
     Attach,
     FromClient,
@@ -29,7 +29,6 @@ from gossamer.protocol.brokers.scot import broadcast
 from gossamer.protocol.brokers.scot import codec as dumping
 from gossamer.protocol.brokers.scot.codec import CODEC
 from gossamer.protocol.brokers.scot.memory.congestion import new_table
-from gossamer.protocol.brokers.scot.memory.errors import ShrunkOverlayError
 from gossamer.protocol.brokers.scot.memory.messages import (
     BetweenBrokers,
     Carrying,
@@ -51,6 +50,7 @@ from gossamer.protocol.brokers.scot.memory.topology import MAX_CLUSTERS, BrokerL
 from gossamer.protocol.brokers.scot.routing import ALGORITHMS, Algorithm
 from gossamer.protocol.brokers.scot.take_over import Bystander, TakeOver
 from gossamer.protocol.content.filters import Filter, exact_publication
+from gossamer.protocol.kernel.errors import LocalProtocolError
 
 # Links come and go, and the overlay grows, as the host says.
 
@@ -62,7 +62,7 @@ def on_link(
 
     Clients are handed back before it is told what stands: who has heard that has all its clients.
 
-    Raises `WrongNeighbourError` and `UnknownNeighbourError`, and leaves everything as it was.
+    Raises `WrongNeighbourError` or another `RemoteProtocolError`, and leaves everything as it was.
     """
     before = state.take_over.backups(state)
     match message:
@@ -84,16 +84,20 @@ def grow(state: State, message: OverlayGrown) -> None:
     The tables stay: what a new neighbour should know it is told then, and what it makes known comes
     as from any other. Notifications go on meanwhile, as nobody has subscribed behind it yet.
 
-    Raises `ShrunkOverlayError`, and leaves everything as it was, if something would be gone.
+    Raises `LocalProtocolError`, and leaves everything as it was, if something would be gone.
     """
     position = state.position
     if not position.clusters <= message.clusters <= MAX_CLUSTERS:
         expected = f"a number from {position.clusters} to {MAX_CLUSTERS}"
-        raise ShrunkOverlayError("clusters", message.clusters, expected)
+        raise LocalProtocolError(
+            f"OverlayGrown: clusters is {message.clusters}, expected {expected}"
+        )
     gone = position.primary - set(message.primary)
     if gone or position.label.region in message.primary:
         expected = f"{', '.join(sorted(position.primary)) or 'any'} and perhaps other regions"
-        raise ShrunkOverlayError("primary", list(message.primary), expected)
+        raise LocalProtocolError(
+            f"OverlayGrown: primary is {list(message.primary)}, expected {expected}"
+        )
     if state.knows_all:
         state.returned = state.joined = False  # It has missed nothing of what the overlay was.
     state.position = evolve(position, clusters=message.clusters, primary=frozenset(message.primary))
@@ -125,7 +129,7 @@ def _note_settings(state: State, message: NeighbourUp) -> None:
 
 def _check(state: State, name: str) -> None:
     if name not in state.labels:
-        raise UnknownNeighbourError(name)
+        raise unknown_neighbour(name)
 
 
 def _forget(state: State, out: ScotOutbox, name: str) -> None:
@@ -165,7 +169,7 @@ class ScotRouting(Routing[State, ScotOutbox]):
         state.take_over.from_client(state, out, name, message, super().from_client)
 
     def new_session(self, state: State, out: ScotOutbox, name: str, message: Attach) -> Session:
-        """Raises `ElsewhereError` for a client whose own broker is there."""
+        """Raises `ClientError` for a client whose own broker is there."""
         del message
         state.take_over.attach(state, out, name)
         return Session(name)

@@ -29,17 +29,17 @@ from collections.abc import Iterable
 from attrs import evolve
 
 from gossamer.protocol.brokers.core.messages import Hop
-from gossamer.protocol.brokers.scot.memory.errors import WrongClusterError, WrongRegionError
 from gossamer.protocol.brokers.scot.memory.messages import Bypass, Detour, Notification
 from gossamer.protocol.brokers.scot.memory.outbox import ScotOutbox
 from gossamer.protocol.brokers.scot.memory.settings import DYNAMIC
-from gossamer.protocol.brokers.scot.memory.state import State
+from gossamer.protocol.brokers.scot.memory.state import State, wrong_clusters
 from gossamer.protocol.brokers.scot.memory.topology import (
     NO_CLUSTERS,
     BrokerLabel,
     ClusterBitVector,
 )
 from gossamer.protocol.brokers.scot.targets import Targets, within_cluster
+from gossamer.protocol.kernel.errors import RemoteProtocolError
 
 # Notifications around overloaded links within a cluster, by a parallel link of another one.
 #
@@ -164,7 +164,7 @@ def _notification_again(
 def on_detour(state: State, out: ScotOutbox, hop: Hop, message: Detour) -> None:
     """Send a notification into another cluster by the link of this region.
 
-    Raises `WrongClusterError`, and leaves everything as it was, for a cluster that does not exist
+    Raises `RemoteProtocolError`, and leaves everything as it was, for a cluster that does not exist
     or that the broker is in.
     """
     _check_cluster(state, hop, "Detour", message.cluster, own=False)
@@ -182,13 +182,16 @@ def on_detour(state: State, out: ScotOutbox, hop: Hop, message: Detour) -> None:
 def on_bypass(state: State, out: ScotOutbox, hop: Hop, message: Bypass) -> None:
     """Take a notification a step further around a link, or take it in behind that.
 
-    Raises `WrongClusterError` for a cluster that does not exist, and `WrongRegionError` for a
-    region that is neither this one nor beside it; both leave everything as it was.
+    Raises `RemoteProtocolError`, and leaves everything as it was, for a cluster that does not exist
+    or a region that is neither this one nor beside it.
     """
     _check_cluster(state, hop, "Bypass", message.cluster, own=True)
     here = state.position.label
     if message.region not in {here.region, *state.position.primary}:
-        raise WrongRegionError("Bypass", hop.name, message.region)
+        raise RemoteProtocolError(
+            f"Bypass from broker {hop.name!r} is to go to region {message.region!r}, "
+            "expected its receiver's or one beside that"
+        )
     if message.region != here.region:
         beside = state.labels[hop.name].region == here.region
         _to_region(state, out, message, tried=state.cluster if beside else message.cluster)
@@ -272,4 +275,4 @@ def _check_cluster(state: State, hop: Hop, kind: str, cluster: int, *, own: bool
     highest = state.position.clusters - 1
     if not 0 <= cluster <= highest or (not own and cluster == state.cluster):
         expected = f"expected one from 0 to {highest}" + ("" if own else " but its receiver's")
-        raise WrongClusterError(kind, hop.name, [cluster], expected)
+        raise wrong_clusters(kind, hop.name, [cluster], expected)

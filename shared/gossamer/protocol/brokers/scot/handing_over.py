@@ -12,7 +12,6 @@ from gossamer.protocol.brokers.core.messages import NAMELESS, Hop, client
 from gossamer.protocol.brokers.core.state import Session
 from gossamer.protocol.brokers.scot.broadcast import host_cluster, subscribe
 from gossamer.protocol.brokers.scot.detours import again
-from gossamer.protocol.brokers.scot.memory.errors import WrongClusterError
 from gossamer.protocol.brokers.scot.memory.messages import (
     Acknowledge,
     Bypass,
@@ -33,7 +32,7 @@ from gossamer.protocol.brokers.scot.memory.messages import (
     Unsubscription,
 )
 from gossamer.protocol.brokers.scot.memory.outbox import ScotOutbox
-from gossamer.protocol.brokers.scot.memory.state import State
+from gossamer.protocol.brokers.scot.memory.state import State, wrong_clusters
 from gossamer.protocol.brokers.scot.memory.table import Entry
 from gossamer.protocol.brokers.scot.memory.take_over_memory import (
     Copy,
@@ -51,8 +50,8 @@ def on_taking_over(
 ) -> None:
     """Take what a broker of the same region sent, so that either can stand in for the other.
 
-    Raises `WrongClusterError`, and leaves everything as it was, for a broker of another region, and
-    for a notification that is for a cluster that does not exist.
+    Raises `RemoteProtocolError`, and leaves everything as it was, for a broker of another region,
+    and for a notification that is for a cluster that does not exist.
     """
     if isinstance(message, Acknowledge):
         _on_acknowledge(own, state, out, hop, message)
@@ -64,7 +63,7 @@ def on_taking_over(
     sender = state.labels[hop.name].cluster
     if sender == state.cluster:
         kind = type(message).__name__
-        raise WrongClusterError(kind, hop.name, [sender], "expected a broker of the same region")
+        raise wrong_clusters(kind, hop.name, [sender], "expected a broker of the same region")
     match message:
         case ProxyNotification():
             _on_proxy_notification(own, state, out, hop, message)
@@ -94,7 +93,7 @@ def _on_proxy_notification(
 ) -> None:
     if not 0 <= message.cluster < state.position.clusters:
         expected = f"expected one from 0 to {state.position.clusters - 1}"
-        raise WrongClusterError("ProxyNotification", hop.name, [message.cluster], expected)
+        raise wrong_clusters("ProxyNotification", hop.name, [message.cluster], expected)
     if message.cluster == state.cluster:
         local = within_cluster(state, message.notification, None).local
         out.deliver_to(message.notification, local)

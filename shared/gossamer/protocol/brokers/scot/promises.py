@@ -7,9 +7,9 @@ import itertools
 from attrs import evolve
 
 from gossamer.protocol.brokers.core.effects import Adopted, Settled
+from gossamer.protocol.brokers.core.errors import ClientError
 from gossamer.protocol.brokers.core.messages import NAMELESS, Id
 from gossamer.protocol.brokers.scot import broadcast
-from gossamer.protocol.brokers.scot.memory.errors import ElsewhereError, GuestError
 from gossamer.protocol.brokers.scot.memory.messages import (
     Acknowledge,
     BetweenBrokers,
@@ -247,7 +247,7 @@ class Promises(NoTakeOver):
     def attach(self, state: State, out: ScotOutbox, name: str) -> None:
         """If the broker of a client that comes is dead, give it what that has not delivered.
 
-        Raises `ElsewhereError`, and leaves everything as it was, if its broker is there, or a
+        Raises `ClientError`, and leaves everything as it was, if its broker is there, or a
         backup that takes over before this one.
         """
         homes = [c for c, replica in self.memory.replicas.items() if name in replica.clients]
@@ -271,7 +271,8 @@ class Promises(NoTakeOver):
         if home is None or home in state.down:
             home = next(iter(next_in_region(state, cluster)), state.name)
         if home != state.name:
-            raise ElsewhereError(name, str(state.labels[home]))
+            reason = f"is a client of broker {state.labels[home]}, which is there"
+            raise ClientError(name, f"{reason}: expected it to go there, or another name")
 
     def detach(self, state: State, out: ScotOutbox, name: str) -> None:
         """Forget what was kept for a client, here and at the backup."""
@@ -282,10 +283,15 @@ class Promises(NoTakeOver):
             self.back_up(state, out, ClientLeft(name))
 
     def check_own(self, state: State, name: str) -> None:
-        """Raises `GuestError` for a client that is here because its broker is dead."""
+        """Raises `ClientError` for a client that is here because its broker is dead."""
         for cluster, replica in self.memory.replicas.items():
             if name in replica.guests:
-                raise GuestError(name, str(state.position.label._replace(cluster=cluster)))
+                own = state.position.label._replace(cluster=cluster)
+                raise ClientError(
+                    name,
+                    f"is here as long as its broker {own} is not there, and cannot change what it "
+                    "has asked for until that is back",
+                )
 
     # Clients of a dead broker
 

@@ -26,7 +26,6 @@ from attrs import evolve
 
 from gossamer.protocol.brokers.core.messages import Hop, neighbour
 from gossamer.protocol.brokers.scot import broadcast
-from gossamer.protocol.brokers.scot.memory.errors import WrongRelayError
 from gossamer.protocol.brokers.scot.memory.messages import (
     ProxyNotification,
     Relay,
@@ -36,6 +35,7 @@ from gossamer.protocol.brokers.scot.memory.messages import (
 from gossamer.protocol.brokers.scot.memory.outbox import ScotOutbox
 from gossamer.protocol.brokers.scot.memory.state import State
 from gossamer.protocol.brokers.scot.memory.topology import BrokerLabel
+from gossamer.protocol.kernel.errors import RemoteProtocolError
 
 Relayed = Subscription | Unsubscription | ProxyNotification
 
@@ -56,12 +56,14 @@ def relay(state: State, out: ScotOutbox, name: str, message: Relayed) -> None:
 def on_relay(state: State, out: ScotOutbox, hop: Hop, message: Relay) -> None:
     """Hand a subscription on, or take it as if it came from where it says.
 
-    Raises `WrongRelayError`, and leaves everything as it was, for a path that does not lead to a
-    neighbour, and for a subscription from none or of another cluster than it can come from.
+    Raises `RemoteProtocolError`, and leaves everything as it was, for a path that does not lead to
+    a neighbour, and for a subscription from none or of another cluster than it can come from.
     """
     label = message.path[0] if message.path else message.origin
     if not (state.position.is_primary(label) or state.position.is_secondary(label)):
-        raise WrongRelayError(hop.name, str(label))
+        raise RemoteProtocolError(
+            f"Relay from broker {hop.name!r} names {label}, expected a neighbour of its receiver"
+        )
     if message.path:
         hand_on(state, out, message)
         return

@@ -12,7 +12,6 @@ from gossamer.protocol.brokers.core.messages import Hop, Id
 from gossamer.protocol.brokers.scot import broadcast, detours
 from gossamer.protocol.brokers.scot.detours import reroute
 from gossamer.protocol.brokers.scot.memory.congestion import LinkStatusTable
-from gossamer.protocol.brokers.scot.memory.errors import WrongRoutingError
 from gossamer.protocol.brokers.scot.memory.messages import (
     BetweenBrokers,
     BidNotification,
@@ -33,6 +32,7 @@ from gossamer.protocol.brokers.scot.memory.table import Entry
 from gossamer.protocol.brokers.scot.memory.topology import NO_CLUSTERS, ClusterBitVector
 from gossamer.protocol.brokers.scot.targets import Targets, check_header, targets_of
 from gossamer.protocol.content.filters import Publication as Values
+from gossamer.protocol.kernel.errors import RemoteProtocolError
 
 # Static notification routing, SNR (Sec. 6.2, Algorithm 3).
 #
@@ -287,7 +287,7 @@ def _clustered(route: _Route) -> Algorithm:
                 state.links.note_input(hop.name, message)
                 state.revision += before or state.goes_by_loads
             case _:
-                raise WrongRoutingError(type(message).__name__, hop.name, state.settings.routing)
+                raise _wrong_routing(type(message).__name__, hop.name, state.settings.routing)
 
     return Algorithm(
         broadcast.host_cluster,
@@ -312,7 +312,15 @@ def _on_bid_message(state: State, out: ScotOutbox, hop: Hop, message: BetweenBro
         case BidUnsubscription():
             on_unsubscription(state, out, hop, message)
         case _:
-            raise WrongRoutingError(type(message).__name__, hop.name, state.settings.routing)
+            raise _wrong_routing(type(message).__name__, hop.name, state.settings.routing)
+
+
+def _wrong_routing(kind: str, neighbour: str, routing: str) -> RemoteProtocolError:
+    """A neighbour routes by BIDs on a clustered SCOT, or without them on another."""
+    return RemoteProtocolError(
+        f"{kind} from broker {neighbour!r} has no place in {routing} routing, "
+        "expected the brokers of an overlay to route in the same way"
+    )
 
 
 def _no_clusters(_: State) -> ClusterBitVector:

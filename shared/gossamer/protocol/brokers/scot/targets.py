@@ -5,9 +5,8 @@ from __future__ import annotations
 from attrs import frozen
 
 from gossamer.protocol.brokers.core.messages import Hop
-from gossamer.protocol.brokers.scot.memory.errors import WrongClusterError
 from gossamer.protocol.brokers.scot.memory.messages import Notification
-from gossamer.protocol.brokers.scot.memory.state import State
+from gossamer.protocol.brokers.scot.memory.state import State, wrong_clusters
 from gossamer.protocol.brokers.scot.memory.table import Entry, Matching
 
 
@@ -73,9 +72,9 @@ def _targets(
 def check_header(state: State, hop: Hop, notification: Notification) -> None:
     """Check the clusters in the header of a neighbour's notification.
 
-    Raises `WrongClusterError`, and leaves everything as it was, for a cluster that does not exist,
-    and for one that the notification is in or comes from. A broker with static routing takes the
-    carriers of neighbours with dynamic routing, and sends their copies without delay.
+    Raises `RemoteProtocolError`, and leaves everything as it was, for a cluster that does not
+    exist, and for one that the notification is in or comes from. A broker with static routing takes
+    the carriers of neighbours with dynamic routing, and sends their copies without delay.
     """
     if not notification.targets:
         return
@@ -84,4 +83,4 @@ def check_header(state: State, hop: Hop, notification: Notification) -> None:
     if not set(notification.targets) <= allowed:
         shown = ", ".join(map(str, sorted(allowed))) or "none"
         expected = f"expected no others than {shown}"
-        raise WrongClusterError("Notification", hop.name, notification.targets, expected)
+        raise wrong_clusters("Notification", hop.name, notification.targets, expected)

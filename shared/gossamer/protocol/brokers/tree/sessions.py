@@ -7,7 +7,7 @@ frames are numbered: what comes twice is dropped, and what is missing is noticed
 
 from __future__ import annotations
 
-from gossamer.protocol.brokers.core.errors import CycleError, UnknownNeighbourError
+from gossamer.protocol.brokers.core.errors import CycleError, unknown_neighbour
 from gossamer.protocol.brokers.core.messages import Hop
 from gossamer.protocol.brokers.tree.codec import check_content
 from gossamer.protocol.brokers.tree.covering import on_acknowledge
@@ -49,12 +49,12 @@ def on_neighbour_up(state: State, out: TreeOutbox, name: str) -> None:
 
 
 def on_neighbour_down(state: State, name: str) -> None:
-    """Send nothing more to a neighbour until it is up; raises `UnknownNeighbourError`."""
+    """Send nothing more to a neighbour until it is up; raises `RemoteProtocolError`."""
     _link(state, name).up = False
 
 
 def on_neighbour_gone(state: State, out: TreeOutbox, name: str) -> None:
-    """Withdraw whatever came from a neighbour, and forget it; raises `UnknownNeighbourError`."""
+    """Withdraw whatever came from a neighbour, and forget it; raises `RemoteProtocolError`."""
     link = _link(state, name)
     link.up = False
     for entry in state.subscriptions.from_hop(link.hop):
@@ -71,7 +71,7 @@ def on_neighbour_gone(state: State, out: TreeOutbox, name: str) -> None:
 def on_frame(state: State, out: TreeOutbox, name: str, frame: Frame) -> None:
     """Take a frame unless it came before; ask for everything anew if one before it is missing.
 
-    Raises `UnknownNeighbourError`; and, with the frame counted as taken, `CycleError` for
+    Raises `RemoteProtocolError`; and, with the frame counted as taken, `CycleError` for
     advertisements that came another way, and `ContentError` or `MalformedMessageError` for filters
     and values that could not be told on.
     """
@@ -101,7 +101,7 @@ def acknowledge(state: State, out: TreeOutbox) -> None:
 def _link(state: State, name: str) -> Link:
     link = state.links.get(name)
     if link is None:
-        raise UnknownNeighbourError(name)
+        raise unknown_neighbour(name)
     return link
 
 

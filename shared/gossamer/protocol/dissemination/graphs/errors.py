@@ -29,67 +29,14 @@ class DisconnectedError(TreesError):
         )
 
 
-class UnknownHostError(TreesError):
-    """A document, a subscription or a link names a broker that is not there; nothing was built.
-
-    Attributes:
-        what: what names it, such as "host of document 3".
-        host: the broker named.
-        nodes: how many brokers there are.
-    """
-
-    def __init__(self, what: str, host: int, nodes: int) -> None:
-        self.what = what
-        self.host = host
-        self.nodes = nodes
-        super().__init__(f"{what} is {host}, expected a broker from 0 to {nodes - 1}")
+def no_broker(what: str, host: int, nodes: int) -> TreesError:
+    """The error of what names a broker that is not there, such as "host of document 3"."""
+    return TreesError(f"{what} is {host}, expected a broker from 0 to {nodes - 1}")
 
 
-class WeightError(TreesError):
-    """A size of a document or a cost of a link is no number above zero; nothing was built.
-
-    Attributes:
-        what: what weighs so, such as "cost of link 2 between 0 and 7".
-        value: the weight.
-    """
-
-    def __init__(self, what: str, value: object) -> None:
-        self.what = what
-        self.value = value
-        super().__init__(f"{what} is {value}, expected a finite number above 0")
-
-
-class LinkError(TreesError):
-    """A link joins a broker to itself, or two brokers that are joined already; nothing was built.
-
-    Attributes:
-        link: its place among the links.
-        ends: the brokers it joins.
-    """
-
-    def __init__(self, link: int, ends: tuple[int, int], fault: str) -> None:
-        self.link = link
-        self.ends = ends
-        super().__init__(f"link {link} between {ends[0]} and {ends[1]} {fault}")
-
-
-class SubscriptionError(TreesError):
-    """A document is said to match a subscription that is not there; nothing was built.
-
-    Attributes:
-        document: the document.
-        subscription: what it is said to match.
-        subscriptions: how many there are.
-    """
-
-    def __init__(self, document: int, subscription: int, subscriptions: int) -> None:
-        self.document = document
-        self.subscription = subscription
-        self.subscriptions = subscriptions
-        super().__init__(
-            f"document {document} matches subscription {subscription}, "
-            f"expected one from 0 to {subscriptions - 1}"
-        )
+def no_weight(what: str, value: object) -> TreesError:
+    """The error of a size, a cost or a capacity that is no number above zero."""
+    return TreesError(f"{what} is {value}, expected a finite number above 0")
 
 
 def in_brief(components: Sequence[Sequence[object]]) -> str:

@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from gossamer.protocol.dissemination.graphs.errors import (
     DisconnectedError,
-    LinkError,
-    UnknownHostError,
-    WeightError,
+    TreesError,
+    no_broker,
+    no_weight,
 )
 from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.kernel.struct import Struct
@@ -108,9 +108,8 @@ def make_graph(
         costs: what each link costs a document of size 1, or one cost for all.
 
     Raises:
-        UnknownHostError: a link ends at a broker that is not there.
-        LinkError: a link joins a broker to itself, or repeats another.
-        WeightError: a cost is not a finite number above zero.
+        TreesError: a link ends at a broker that is not there, joins a broker to itself or repeats
+            another, or a cost is not a finite number above zero.
         DisconnectedError: some brokers cannot reach each other.
     """
     pairs = np.array(ends, np.int64).reshape(-1, 2)
@@ -188,12 +187,12 @@ def _read_costs(costs: npt.ArrayLike, pairs: Words) -> Reals:
     try:
         weights = np.array(np.broadcast_to(np.asarray(costs, np.float64), len(pairs)))
     except (TypeError, ValueError):
-        raise WeightError("cost of links", repr(costs)) from None
+        raise no_weight("cost of links", repr(costs)) from None
     wrong = np.flatnonzero(~(np.isfinite(weights) & (weights > 0)))
     if len(wrong):
         link = int(wrong[0])
         one, other = pairs[link].tolist()
-        raise WeightError(f"cost of link {link} between {one} and {other}", weights[link])
+        raise no_weight(f"cost of link {link} between {one} and {other}", weights[link])
     return weights
 
 
@@ -201,17 +200,20 @@ def _check_ends(nodes: int, pairs: Words) -> None:
     wrong = np.argwhere((pairs < 0) | (pairs >= nodes))
     if len(wrong):
         link, side = wrong[0].tolist()
-        raise UnknownHostError(f"an end of link {link}", int(pairs[link, side]), nodes)
+        raise no_broker(f"an end of link {link}", int(pairs[link, side]), nodes)
     loops = np.flatnonzero(pairs[:, 0] == pairs[:, 1])
     if len(loops):
-        ends = (int(pairs[loops[0], 0]), int(pairs[loops[0], 1]))
-        raise LinkError(int(loops[0]), ends, "joins a broker to itself, expected two brokers")
+        raise _wrong_link(pairs, loops[0], "joins a broker to itself, expected two brokers")
     sides = np.sort(pairs, axis=1)
     _, firsts = np.unique(sides, axis=0, return_index=True)
     repeated = np.setdiff1d(np.arange(len(pairs)), firsts)
     if len(repeated):
-        ends = (int(pairs[repeated[0], 0]), int(pairs[repeated[0], 1]))
-        raise LinkError(int(repeated[0]), ends, "is a second one there, expected one link a pair")
+        raise _wrong_link(pairs, repeated[0], "is a second one there, expected one link a pair")
+
+
+def _wrong_link(pairs: Words, link: int, fault: str) -> TreesError:
+    one, other = pairs[link].tolist()
+    return TreesError(f"link {link} between {one} and {other} {fault}")
 
 
 # Disjoint sets of brokers, and links in order of length: what Kruskal's algorithm needs.

@@ -19,13 +19,6 @@ import networkx as nx
 
 from gossamer.protocol.brokers.core.messages import Attach, Publish
 from gossamer.protocol.brokers.scot import Factor, Scot, ScotSettings
-from gossamer.protocol.brokers.scot.memory.errors import (
-    AcyclicError,
-    ClusterIndexError,
-    ConnectivityError,
-    FactorError,
-    LabelOrderError,
-)
 from gossamer.protocol.brokers.scot.memory.messages import QueueReport, WindowEnded
 from gossamer.protocol.brokers.scot.memory.topology import Vertex
 from gossamer.protocol.content.filters import Filter, parse
@@ -257,14 +250,15 @@ def scot_of(
     try:
         return Scot(acyclic, connectivity)
     except ConfigError as error:
-        raise ScenarioError(None, _FIELDS[type(error)], error.value, error.expected) from None
+        raise ScenarioError(None, _FIELDS[error.field], error.value, error.expected) from None
 
 
-_FIELDS: Final[dict[type, str]] = {
-    AcyclicError: "overlay.region_links",
-    ConnectivityError: "overlay.cluster_links",
-    ClusterIndexError: "overlay.clusters",
-    LabelOrderError: "overlay.clusters",
+# The keys of a scenario for what `check_factors` names.
+_FIELDS: Final = {
+    "acyclic factor": "overlay.region_links",
+    "connectivity factor": "overlay.cluster_links",
+    "label of the connectivity factor": "overlay.clusters",
+    "factors": "overlay.clusters",
 }
 
 
@@ -273,7 +267,7 @@ def _factor(
 ) -> Factor:
     try:
         return Factor.of(vertices, ((one, other) for one, other in edges))
-    except FactorError as error:
+    except ConfigError as error:
         # What is wrong with a vertex stands by itself, what is wrong with an edge is a pair.
         field = fields[isinstance(error.value, tuple) and len(error.value) == 2]
         raise ScenarioError(None, field, error.value, error.expected) from None

@@ -66,33 +66,33 @@ BOB, C, STRANGER = client("bob"), neighbour("C"), neighbour("D")
 
 
 @pytest.mark.parametrize(
-    ("source", "message", "error"),
+    ("source", "message", "words"),
     [
-        (ADA, messages.Attach(), errors.NameTakenError),
-        (BOB, messages.Detach(), errors.NotAttachedError),
-        (BOB, messages.Subscribe("s", ANY), errors.NotAttachedError),
-        (BOB, messages.Unsubscribe("s"), errors.NotAttachedError),
-        (BOB, messages.Publish({"x": 1}), errors.NotAttachedError),
-        (BOB, messages.Attach(TWICE), errors.LabelTakenError),
-        (ADA, messages.Subscribe("s", ANY), errors.LabelTakenError),
-        (ADA, messages.Advertise("a", ANY), errors.LabelTakenError),
-        (ADA, messages.Unsubscribe("a"), errors.UnknownLabelError),
-        (ADA, messages.Unadvertise("s"), errors.UnknownLabelError),
-        (ADA, messages.Subscribe("", ANY), errors.MalformedMessageError),
-        (None, messages.Attach(), errors.MisplacedMessageError),
-        (C, messages.Attach(), errors.MisplacedMessageError),
-        (None, messages.Publish({"x": 1}), errors.MisplacedMessageError),
-        (C, messages.NeighbourDown("C"), errors.MisplacedMessageError),
-        (ADA, "from_neighbour", errors.MisplacedMessageError),
-        (None, "from_neighbour", errors.MisplacedMessageError),
-        (ADA, "from_host", errors.MisplacedMessageError),
-        (STRANGER, "from_neighbour", errors.UnknownNeighbourError),
-        (None, messages.NeighbourDown("D"), errors.UnknownNeighbourError),
+        (ADA, messages.Attach(), "is attached already"),
+        (BOB, messages.Detach(), "is not attached"),
+        (BOB, messages.Subscribe("s", ANY), "is not attached"),
+        (BOB, messages.Unsubscribe("s"), "is not attached"),
+        (BOB, messages.Publish({"x": 1}), "is not attached"),
+        (BOB, messages.Attach(TWICE), "labelled"),
+        (ADA, messages.Subscribe("s", ANY), "labelled"),
+        (ADA, messages.Advertise("a", ANY), "labelled"),
+        (ADA, messages.Unsubscribe("a"), "has no"),
+        (ADA, messages.Unadvertise("s"), "has no"),
+        (ADA, messages.Subscribe("", ANY), "subscribe: label is"),
+        (None, messages.Attach(), "came from"),
+        (C, messages.Attach(), "came from"),
+        (None, messages.Publish({"x": 1}), "came from"),
+        (C, messages.NeighbourDown("C"), "came from"),
+        (ADA, "from_neighbour", "came from"),
+        (None, "from_neighbour", "came from"),
+        (ADA, "from_host", "came from"),
+        (STRANGER, "from_neighbour", "is no neighbour"),
+        (None, messages.NeighbourDown("D"), "is no neighbour"),
     ],
 )
 @pytest.mark.parametrize("family", ["flooding", "tree", "SCOT", "graph"])
 def test_what_cannot_be_is_refused_and_counted_and_changes_nothing(
-    family: str, source: Hop | None, message: Any, error: type
+    family: str, source: Hop | None, message: Any, words: str
 ) -> None:
     one = FAMILIES[family]
     made = one.broker(messages.Attach((("s", ANY),), (("a", ANY),)))
@@ -101,7 +101,7 @@ def test_what_cannot_be_is_refused_and_counted_and_changes_nothing(
         message = getattr(one, message)
     (effect,) = made.handle(1, source, message)
     assert isinstance(effect, Refuse)
-    assert isinstance(effect.error, error)
+    assert words in str(effect.error)
     assert (effect.hop, effect.message) == (source, message)
     assert made.counters.refused == 1
     made.counters.refused = 0

@@ -13,12 +13,13 @@ from gossamer.protocol.brokers.core.effects import Deliver, Effect, Moved, Refus
 from gossamer.protocol.brokers.core.messages import Hop, Id, client, neighbour
 from gossamer.protocol.brokers.scot import BrokerLabel, ClusterBitVector, ScotBroker, ScotSettings
 from gossamer.protocol.brokers.scot.memory import congestion
-from gossamer.protocol.brokers.scot.memory import errors as overlay_errors
 from gossamer.protocol.brokers.scot.memory import messages as m
+from gossamer.protocol.brokers.scot.memory.state import WrongNeighbourError
 from gossamer.protocol.brokers.scot.memory.table import Catalogue, Entry, RoutingTable
 from gossamer.protocol.brokers.scot.routing import Case, plan
 from gossamer.protocol.brokers.scot.targets import Targets
 from gossamer.protocol.content.filters import parse
+from gossamer.protocol.kernel.errors import RemoteProtocolError
 from gossamer.sim.studies.scot.workloads import figure_2
 from support.plain_index import PlainIndex
 from support.scot_overlay import ScotOverlay
@@ -68,7 +69,7 @@ NO_NEIGHBOUR = (
 )
 def test_a_neighbour_from_elsewhere_is_refused(name: str, label: str, reason: str) -> None:
     error = refusal(broker().handle(0, None, m.NeighbourUp(name, BrokerLabel.parse(label))))
-    assert isinstance(error, overlay_errors.WrongNeighbourError)
+    assert isinstance(error, WrongNeighbourError)
     assert str(error) == f"broker {name!r} at {label} {reason}"
 
 
@@ -98,7 +99,7 @@ def test_clusters_that_a_link_cannot_carry_are_refused(
 ) -> None:
     made = broker()
     error = refusal(made.handle(0, source, message))
-    assert isinstance(error, overlay_errors.WrongClusterError)
+    assert isinstance(error, RemoteProtocolError)
     kind = type(message).__name__
     assert str(error) == (
         f"{kind} from broker '{source.name}' names clusters {clusters}, expected {expected}"
@@ -108,7 +109,7 @@ def test_clusters_that_a_link_cannot_carry_are_refused(
 
 def test_a_region_that_is_not_beside_this_one_is_refused() -> None:
     error = refusal(broker().handle(0, SECONDARY, m.Bypass(NOTE, 2, "f", "e")))
-    assert isinstance(error, overlay_errors.WrongRegionError)
+    assert isinstance(error, RemoteProtocolError)
     assert str(error) == (
         "Bypass from broker 'B(b,2)' is to go to region 'f', expected its receiver's or one "
         "beside that"
@@ -142,7 +143,7 @@ def test_static_routing_sends_on_what_a_neighbour_with_dynamic_routing_had_it_ca
 )
 def test_a_neighbour_that_routes_otherwise_is_refused(routing: str, message: m.Message) -> None:
     error = refusal(broker(routing).handle(0, PRIMARY, message))
-    assert isinstance(error, overlay_errors.WrongRoutingError)
+    assert isinstance(error, RemoteProtocolError)
     assert f"has no place in {routing} routing" in str(error)
 
 

@@ -14,7 +14,6 @@ import networkx as nx
 import pytest
 
 from gossamer.protocol.brokers.scot import BrokerLabel, ClusterBitVector, Factor, Scot, ScotSettings
-from gossamer.protocol.brokers.scot.memory import errors
 from gossamer.protocol.brokers.scot.memory.messages import Notification, Subscription
 from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.sim.studies.scot.workloads import figure_2
@@ -223,96 +222,71 @@ def test_a_single_broker_and_a_single_cluster_are_scots() -> None:
     assert Scot(PATH, Factor.complete(1)).inter_cluster_count == 0
 
 
-WRONG: dict[str, tuple[type[ConfigError], Callable[[], object]]] = {
+WRONG: dict[str, Callable[[], object]] = {
     "acyclic factor is ('a', 'c'), expected a tree, and this edge closes a cycle": (
-        errors.AcyclicError,
-        lambda: Scot(Factor.of("abc", [("a", "b"), ("b", "c"), ("c", "a")]), TRIANGLE),
+        lambda: Scot(Factor.of("abc", [("a", "b"), ("b", "c"), ("c", "a")]), TRIANGLE)
     ),
     "acyclic factor is 'c', expected a tree, and no path leads there from 'a'": (
-        errors.AcyclicError,
-        lambda: Scot(Factor.of("abc", [("a", "b")]), TRIANGLE),
+        lambda: Scot(Factor.of("abc", [("a", "b")]), TRIANGLE)
     ),
     (
         "connectivity factor is (0, 2), expected an edge between every two vertices, "
         "and these have none"
-    ): (errors.ConnectivityError, lambda: Scot(PATH, Factor.path([0, 1, 2]))),
+    ): (lambda: Scot(PATH, Factor.path([0, 1, 2]))),
     (
         "label of the connectivity factor is 'x', expected the whole numbers from 0 to 1, each once"
-    ): (errors.ClusterIndexError, lambda: Scot(PATH, Factor.of([0, "x"], [(0, "x")]))),
+    ): (lambda: Scot(PATH, Factor.of([0, "x"], [(0, "x")]))),
     "label of the connectivity factor is 2, expected the whole numbers from 0 to 1, each once": (
-        errors.ClusterIndexError,
-        lambda: Scot(PATH, Factor.of([1, 2], [(1, 2)])),
+        lambda: Scot(PATH, Factor.of([1, 2], [(1, 2)]))
     ),
     (
         "factors is ((0, 1, 2), ('a', 'b', 'c')), expected the acyclic factor first and the "
         "connectivity factor second"
-    ): (errors.LabelOrderError, lambda: Scot(TRIANGLE, PATH)),
+    ): (lambda: Scot(TRIANGLE, PATH)),
     "label is 'B(0,a)', expected the region first, as in B(a,0)": (
-        errors.LabelOrderError,
-        lambda: BrokerLabel.parse("B(0,a)"),
+        lambda: BrokerLabel.parse("B(0,a)")
     ),
     "label is 'B(a,b)', expected a cluster number from 0 on in second place": (
-        errors.ClusterIndexError,
-        lambda: BrokerLabel.parse("B(a,b)"),
+        lambda: BrokerLabel.parse("B(a,b)")
     ),
     "label is 'a,0', expected a region and a cluster, such as \"B(a,0)\"": (
-        errors.LabelOrderError,
-        lambda: BrokerLabel.parse("a,0"),
+        lambda: BrokerLabel.parse("a,0")
     ),
-    "cluster is 3, expected a number from 0 to 2": (
-        errors.UnknownBrokerError,
-        lambda: Scot(PATH, TRIANGLE).cluster(3),
-    ),
+    "cluster is 3, expected a number from 0 to 2": (lambda: Scot(PATH, TRIANGLE).cluster(3)),
     "cluster of B(a,3) is 3, expected a number from 0 to 2": (
-        errors.UnknownBrokerError,
-        lambda: Scot(PATH, TRIANGLE).position(BrokerLabel("a", 3)),
+        lambda: Scot(PATH, TRIANGLE).position(BrokerLabel("a", 3))
     ),
     "region of B(z,0) is 'z', expected one of a, b, c": (
-        errors.UnknownBrokerError,
-        lambda: Scot(PATH, TRIANGLE).primary_neighbours(BrokerLabel("z", 0)),
+        lambda: Scot(PATH, TRIANGLE).primary_neighbours(BrokerLabel("z", 0))
     ),
-    "factor is (), expected at least one vertex": (errors.FactorError, lambda: Factor.of([], [])),
+    "factor is (), expected at least one vertex": (lambda: Factor.of([], [])),
     "factor is 'a', expected labels that differ, and this one is there twice": (
-        errors.FactorError,
-        lambda: Factor.of(["a", "a"], []),
+        lambda: Factor.of(["a", "a"], [])
     ),
     "factor is '1', expected labels that differ, and this one is there twice": (
-        errors.FactorError,
-        lambda: Factor.of([1, "1"], []),
+        lambda: Factor.of([1, "1"], [])
     ),
     "factor is ('a', 'c'), expected edges of vertices, and c is none": (
-        errors.FactorError,
-        lambda: Factor.of("ab", [("a", "c")]),
+        lambda: Factor.of("ab", [("a", "c")])
     ),
     "factor is ('a', 'a'), expected edges between two vertices, each once": (
-        errors.FactorError,
-        lambda: Factor.of("ab", [("a", "a")]),
+        lambda: Factor.of("ab", [("a", "a")])
     ),
     "factor is ('a', 'b'), expected edges between two vertices, each once": (
-        errors.FactorError,
-        lambda: Factor.of("ab", [("a", "b"), ("b", "a")]),
+        lambda: Factor.of("ab", [("a", "b"), ("b", "a")])
     ),
     "routing is 'fast', expected one of bid, static, dynamic": (
-        ConfigError,
-        lambda: ScotSettings(routing="fast"),
+        lambda: ScotSettings(routing="fast")
     ),
-    "threshold is nan, expected a number from 0 on": (
-        ConfigError,
-        lambda: ScotSettings(threshold=float("nan")),
-    ),
-    "window is 0, expected a number of microseconds above 0": (
-        ConfigError,
-        lambda: ScotSettings(window=0),
-    ),
+    "threshold is nan, expected a number from 0 on": (lambda: ScotSettings(threshold=float("nan"))),
+    "window is 0, expected a number of microseconds above 0": (lambda: ScotSettings(window=0)),
 }
 
 
 @pytest.mark.parametrize("text", WRONG)
 def test_what_is_wrong_is_said_in_one_sentence(text: str) -> None:
-    kind, build = WRONG[text]
     with pytest.raises(ConfigError) as caught:
-        build()
-    assert type(caught.value) is kind
+        WRONG[text]()
     assert str(caught.value) == text
 
 

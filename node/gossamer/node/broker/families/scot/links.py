@@ -25,7 +25,6 @@ from gossamer.node.transport.base.schema import Flag, Frame, FrameTypes, Integer
 from gossamer.node.transport.connection import Connection
 from gossamer.protocol.brokers.core.effects import Refuse
 from gossamer.protocol.brokers.core.messages import NeighbourDown
-from gossamer.protocol.brokers.scot.memory.errors import WrongNeighbourError
 from gossamer.protocol.brokers.scot.memory.messages import (
     InputQueue,
     NeighbourAnnounced,
@@ -34,6 +33,7 @@ from gossamer.protocol.brokers.scot.memory.messages import (
     WindowEnded,
 )
 from gossamer.protocol.brokers.scot.memory.settings import DYNAMIC, ScotSettings
+from gossamer.protocol.brokers.scot.memory.state import WrongNeighbourError
 from gossamer.protocol.brokers.scot.memory.topology import BrokerLabel
 from gossamer.protocol.content.limits import MAX_NAME
 

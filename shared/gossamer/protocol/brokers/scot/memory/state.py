@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from attrs import define, field
 
 from gossamer.protocol.brokers.core.messages import Id
 from gossamer.protocol.brokers.core.state import BrokerState
 from gossamer.protocol.brokers.scot.memory.congestion import LinkStatusTable
-from gossamer.protocol.brokers.scot.memory.errors import WrongNeighbourError
 from gossamer.protocol.brokers.scot.memory.settings import DYNAMIC, Counters, ScotSettings
 from gossamer.protocol.brokers.scot.memory.table import RoutingTable
 from gossamer.protocol.brokers.scot.memory.take_over_hooks import NO_TAKE_OVER, NoTakeOver
 from gossamer.protocol.brokers.scot.memory.topology import BrokerLabel, Position
+from gossamer.protocol.kernel.errors import RemoteProtocolError
+
+
+class WrongNeighbourError(RemoteProtocolError):
+    """A broker that is no direct neighbour came as one, or took the place of another.
+
+    State is untouched.
+
+    Attributes:
+        name: the broker that came.
+        label: where it says it is.
+        reason: what is wrong with that.
+    """
+
+    def __init__(self, name: str, label: str, reason: str) -> None:
+        self.name = name
+        self.label = label
+        self.reason = reason
+        super().__init__(f"broker {name!r} at {label} {reason}")
 
 
 @define(eq=False, kw_only=True)
@@ -143,3 +163,13 @@ class State(BrokerState):
             f"cluster {label.cluster} and a region of {regions}, "
             f"or region {label.region} and another cluster from 0 to {clusters - 1}"
         )
+
+
+def wrong_clusters(
+    kind: str, neighbour: str, found: Iterable[int], expected: str
+) -> RemoteProtocolError:
+    """The error of a message that names clusters which it cannot name on its link."""
+    shown = ", ".join(map(str, found)) or "none"
+    return RemoteProtocolError(
+        f"{kind} from broker {neighbour!r} names clusters {shown}, {expected}"
+    )

@@ -11,14 +11,7 @@ from typing import Final, NamedTuple
 
 from attrs import define, field, frozen
 
-from gossamer.protocol.brokers.scot.memory.errors import (
-    AcyclicError,
-    ClusterIndexError,
-    ConnectivityError,
-    FactorError,
-    LabelOrderError,
-    UnknownBrokerError,
-)
+from gossamer.protocol.kernel.errors import ConfigError
 
 # The two graphs whose Cartesian product a SCOT is, and what is asked of them (Sec. 3.2).
 
@@ -45,25 +38,25 @@ class Factor:
         edges: Iterable[tuple[Vertex, Vertex]],
         field: str = "factor",
     ) -> Factor:
-        """A factor, checked; raises `FactorError` that names `field`."""
+        """A factor, checked; raises `ConfigError` that names `field`."""
         known = tuple(vertices)
         if not known:
-            raise FactorError(field, known, "at least one vertex")
+            raise ConfigError(field, known, "at least one vertex")
         place: dict[Vertex, int] = {}
         texts: set[str] = set()
         for vertex in known:
             if str(vertex) in texts:
-                raise FactorError(field, vertex, "labels that differ, and this one is there twice")
+                raise ConfigError(field, vertex, "labels that differ, and this one is there twice")
             texts.add(str(vertex))
             place[vertex] = len(place)
         held: dict[tuple[Vertex, Vertex], None] = {}
         for one, other in edges:
             for end in (one, other):
                 if end not in place:
-                    raise FactorError(field, (one, other), f"edges of vertices, and {end} is none")
+                    raise ConfigError(field, (one, other), f"edges of vertices, and {end} is none")
             edge = (one, other) if place[one] < place[other] else (other, one)
             if one == other or edge in held:
-                raise FactorError(field, edge, "edges between two vertices, each once")
+                raise ConfigError(field, edge, "edges between two vertices, each once")
             held[edge] = None
         return cls(known, tuple(held))
 
@@ -108,11 +101,10 @@ def check_factors(acyclic: Factor, connectivity: Factor) -> None:
     """Check all four properties of a SCOT (Sec. 3.2).
 
     Raises:
-        LabelOrderError: the factors are given in the wrong order.
-        AcyclicError, ConnectivityError, ClusterIndexError: one lacks its property.
+        ConfigError: the factors are given in the wrong order, or one lacks its property.
     """
     if _cannot_cluster(connectivity) and not _cannot_cluster(acyclic) and _is_tree(connectivity):
-        raise LabelOrderError(
+        raise ConfigError(
             "factors",
             (acyclic.vertices, connectivity.vertices),
             "the acyclic factor first and the connectivity factor second",
@@ -123,7 +115,7 @@ def check_factors(acyclic: Factor, connectivity: Factor) -> None:
 
 
 def check_acyclic(factor: Factor) -> None:
-    """Acyclic property: the factor is a tree; raises `AcyclicError`.
+    """Acyclic property: the factor is a tree; raises `ConfigError`.
 
     Departs from the paper: it says "acyclic", which a graph in several parts is too; but then
     subscriptions would not reach all brokers of a cluster.
@@ -139,25 +131,25 @@ def check_acyclic(factor: Factor) -> None:
     for one, other in factor.edges:
         ends = root_of(one), root_of(other)
         if ends[0] == ends[1]:
-            raise AcyclicError(
+            raise ConfigError(
                 "acyclic factor", (one, other), "a tree, and this edge closes a cycle"
             )
         root[ends[0]] = ends[1]
     first = factor.vertices[0]
     for vertex in factor.vertices:
         if root_of(vertex) != root_of(first):
-            raise AcyclicError(
+            raise ConfigError(
                 "acyclic factor", vertex, f"a tree, and no path leads there from {first!r}"
             )
 
 
 def check_connectivity(factor: Factor) -> None:
-    """Connectivity property: the factor is complete; raises `ConnectivityError`."""
+    """Connectivity property: the factor is complete; raises `ConfigError`."""
     held = set(factor.edges)
     for i, one in enumerate(factor.vertices):
         for other in factor.vertices[i + 1 :]:
             if (one, other) not in held:
-                raise ConnectivityError(
+                raise ConfigError(
                     "connectivity factor",
                     (one, other),
                     "an edge between every two vertices, and these have none",
@@ -165,11 +157,11 @@ def check_connectivity(factor: Factor) -> None:
 
 
 def check_index(factor: Factor) -> None:
-    """Index property: vertices are labelled 0, 1, 2, ...; raises `ClusterIndexError`."""
+    """Index property: vertices are labelled 0, 1, 2, ...; raises `ConfigError`."""
     expected = f"the whole numbers from 0 to {len(factor.vertices) - 1}, each once"
     for vertex in factor.vertices:
         if not _is_number(vertex) or not 0 <= int(vertex) < len(factor.vertices):
-            raise ClusterIndexError("label of the connectivity factor", vertex, expected)
+            raise ConfigError("label of the connectivity factor", vertex, expected)
 
 
 def _cannot_cluster(factor: Factor) -> bool:
@@ -209,18 +201,18 @@ class BrokerLabel(NamedTuple):
         """The label that a text such as "B(a,0)" gives.
 
         Raises:
-            ClusterIndexError: the second part is no whole number from zero on.
-            LabelOrderError: the parts are in the wrong order, or the text is no label at all.
+            ConfigError: the second part is no whole number from zero on, the parts are in the wrong
+                order, or the text is no label at all.
         """
         found = _LABEL.fullmatch(text)
         if found is None:
-            raise LabelOrderError("label", text, 'a region and a cluster, such as "B(a,0)"')
+            raise ConfigError("label", text, 'a region and a cluster, such as "B(a,0)"')
         region, cluster = found.groups()
         if cluster.isdecimal():
             return cls(region, int(cluster))
         if region.isdecimal():
-            raise LabelOrderError("label", text, f"the region first, as in B({cluster},{region})")
-        raise ClusterIndexError("label", text, "a cluster number from 0 on in second place")
+            raise ConfigError("label", text, f"the region first, as in B({cluster},{region})")
+        raise ConfigError("label", text, "a cluster number from 0 on in second place")
 
     def __str__(self) -> str:
         return f"B({self.region},{self.cluster})"
@@ -340,15 +332,15 @@ class Scot:
         return tuple(broker for index in self.clusters for broker in self.cluster(index))
 
     def cluster(self, index: int) -> tuple[BrokerLabel, ...]:
-        """The brokers of a cluster; raises `UnknownBrokerError` if its number is out of range."""
+        """The brokers of a cluster; raises `ConfigError` if its number is out of range."""
         if index not in self.clusters:
-            raise UnknownBrokerError("cluster", index, f"a number from 0 to {self.clusters[-1]}")
+            raise ConfigError("cluster", index, f"a number from 0 to {self.clusters[-1]}")
         return tuple(BrokerLabel(region, index) for region in self.regions)
 
     def region(self, index: str) -> tuple[BrokerLabel, ...]:
-        """The brokers of a region; raises `UnknownBrokerError` if there is none of that name."""
+        """The brokers of a region; raises `ConfigError` if there is none of that name."""
         if index not in self._adjacent:
-            raise UnknownBrokerError("region", index, f"one of {', '.join(self.regions)}")
+            raise ConfigError("region", index, f"one of {', '.join(self.regions)}")
         return tuple(BrokerLabel(index, cluster) for cluster in self.clusters)
 
     def intra_cluster_links(self, cluster: int) -> tuple[Link, ...]:
@@ -387,7 +379,7 @@ class Scot:
         return len(self.regions) * len(self.connectivity.edges)
 
     def position(self, broker: BrokerLabel) -> Position:
-        """What a broker knows of the overlay; raises `UnknownBrokerError`."""
+        """What a broker knows of the overlay; raises `ConfigError`."""
         self._check(broker)
         return Position(broker, len(self.clusters), frozenset(self._adjacent[broker.region]))
 
@@ -428,10 +420,10 @@ class Scot:
 
     def _check(self, broker: BrokerLabel) -> None:
         if broker.region not in self._adjacent:
-            raise UnknownBrokerError(
+            raise ConfigError(
                 f"region of {broker}", broker.region, f"one of {', '.join(self.regions)}"
             )
         if broker.cluster not in self.clusters:
-            raise UnknownBrokerError(
+            raise ConfigError(
                 f"cluster of {broker}", broker.cluster, f"a number from 0 to {self.clusters[-1]}"
             )
