@@ -42,7 +42,7 @@ async def test_a_payload_travels_beside_the_values(client: Client) -> None:
         assert (second.values, second.payload) == ({"price": 82}, None)
     with pytest.raises(errors.RefusedByNodeError, match="content type"):
         await client.publish(quote(83), payload=Payload(b"", "no type"))
-    with pytest.raises(errors.UnusablePayloadError, match="49153 bytes"):
+    with pytest.raises(errors.UnusableValueError, match="49153 bytes"):
         await client.publish(quote(83), payload=Payload(bytes((48 << 10) + 1)))
 
 

@@ -286,7 +286,7 @@ async def test_what_comes_of_unanswered_requests(client: Client, node: ThreadedN
         await client.request({"cost": 3})
     with pytest.raises(errors.RefusedByNodeError, match="48128 bytes, not 48129"):
         await client.request(quote(1), payload=Payload(bytes(48_129)))
-    with pytest.raises(errors.UnusablePayloadError):
+    with pytest.raises(errors.UnusableValueError, match="a payload is of 65536 bytes"):
         await client.request(quote(1), payload=Payload(bytes(1 << 16)))
     node.peer.unheld = frozenset({7})
     with pytest.raises(errors.UnacknowledgedError):

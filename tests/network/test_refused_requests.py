@@ -19,8 +19,6 @@ from gossamer.client import (
     NodeError,
     Payload,
     RefusedByNodeError,
-    UnusablePayloadError,
-    UnusableTextError,
     UnusableValueError,
     open_client,
 )
@@ -68,7 +66,7 @@ TOO_MUCH: dict[str, tuple[Ask, type[NodeError], str]] = {
         UnusableValueError,
         "one of 32, expected at most 31",
     ),
-    "content type": (publish(quote(1), payload=TYPE), UnusablePayloadError, "of 128 characters"),
+    "content type": (publish(quote(1), payload=TYPE), UnusableValueError, "of 128 characters"),
     "group": (
         subscribe("price > 1", group="g" * 65),
         RefusedByNodeError,
@@ -80,8 +78,8 @@ TOO_MUCH: dict[str, tuple[Ask, type[NodeError], str]] = {
         "expression is .* expected text of at most 8192 characters",
     ),
     "half a value": (publish({"symbol": HALF}), UnusableValueError, "no lone surrogates"),
-    "half an expression": (subscribe(f'symbol == "{HALF}"'), UnusableTextError, r"half \\ud800"),
-    "half a name": (subscribe("price > 1", name=HALF), UnusableTextError, "lone surrogates"),
+    "half an expression": (subscribe(f'symbol == "{HALF}"'), UnusableValueError, r"half \\ud800"),
+    "half a name": (subscribe("price > 1", name=HALF), UnusableValueError, "lone surrogates"),
 }
 
 

@@ -20,7 +20,7 @@ import gossamer.spark.gateway as java
 import gossamer.spark.masters as masters
 from gossamer.command.installing import install_hint
 from gossamer.command.main import main
-from gossamer.sim.errors import ScenarioError
+from gossamer.sim.errors import ScenarioError, SimulationError
 from gossamer.spark.configuration import (
     configure_running,
     log_level_of,
@@ -29,14 +29,7 @@ from gossamer.spark.configuration import (
     options_at_start,
     python_of,
 )
-from gossamer.spark.errors import (
-    ClusterError,
-    ClusterLost,
-    FolderUnseen,
-    JobError,
-    SparkMissing,
-    WorkerLost,
-)
+from gossamer.spark.errors import ClusterError, ClusterLost, JobError, WorkerLost
 from gossamer.spark.gateway import find_java_home, java_version
 from gossamer.spark.jobs import explained
 from gossamer.spark.masters import check_is_connect, check_is_master, check_reachable
@@ -88,7 +81,7 @@ def test_a_newer_java_is_found_and_wrapped_to_drop_what_it_does_not_know_or_aske
     monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "older", "1.8.0_1")))
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(java, "_bundled", lambda: None)
-    with pytest.raises(SparkMissing, match=r"found none \(.*java is Java 8\): install one, or"):
+    with pytest.raises(SimulationError, match=r"found none \(.*java is Java 8\): install one, or"):
         find_java_home(tmp_path / "none")
 
 
@@ -98,7 +91,7 @@ def test_without_spark_the_sentence_says_what_to_install(
     install(tmp_path / "installed", monkeypatch)
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
     hint = install_hint("spark")
-    with pytest.raises(SparkMissing, match=re.escape(hint)), spark_session():
+    with pytest.raises(SimulationError, match=re.escape(hint)), spark_session():
         pass
     for command in ("workload vinifera", "crunch .", "sweep ."):
         assert main(["spark", *command.split(), "--out", str(tmp_path / "out")]) == 2
@@ -200,10 +193,6 @@ EXPLAINED: Final = {
         ),
         "a worker was lost while",
     ),
-    ClusterLost: dict.fromkeys(
-        ("Error while sending or receiving", "Answer from Java side is empty"),
-        "the cluster ended the session, or is gone",
-    ),
     JobError: {
         "": "RuntimeError",
         "java.lang.OutOfMemoryError: Java heap space": "the memory does not suffice",
@@ -224,8 +213,10 @@ EXPLAINED: Final = {
         ),
         "An error occurred while calling o7.x.\n: org.x.Bad: why\n\tat y": "why",
     },
-    FolderUnseen: {
-        "x\n  gossamer.spark.errors.FolderUnseen: executors do not see the folder /w\nat": (
+    ClusterLost: {
+        "Error while sending or receiving": "the cluster ended the session, or is gone",
+        "Answer from Java side is empty": "the cluster ended the session, or is gone",
+        "x\n  gossamer.spark.errors.ClusterLost: executors do not see the folder /w\nat": (
             "executors do not see the folder /w"
         ),
         "[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file "

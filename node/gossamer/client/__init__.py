@@ -41,8 +41,6 @@ if TYPE_CHECKING:
         RefusedByNodeError,
         TransportBroken,
         UnacknowledgedError,
-        UnusablePayloadError,
-        UnusableTextError,
         UnusableValueError,
     )
     from gossamer.client.links import CONNECTED
@@ -75,8 +73,6 @@ __all__ = [
     "Subscription",
     "TransportBroken",
     "UnacknowledgedError",
-    "UnusablePayloadError",
-    "UnusableTextError",
     "UnusableValueError",
     "connect",
     "open_client",

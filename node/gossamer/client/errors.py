@@ -7,11 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
-
-from gossamer.protocol.content.limits import MAX_CONTENT_TYPE, MAX_PAYLOAD_BYTES
-
-_ANY_VALUE: Final = "a finite number, a text, a boolean or a date"
 
 
 class NodeError(Exception):
@@ -159,30 +154,15 @@ class NodeLostError(NodeError):
 
 
 class UnusableValueError(NodeError, ValueError):
-    """A value that no event can have; the event was not published.
+    """A value, a payload or a text that cannot travel; nothing was sent.
 
     Attributes:
-        attribute: whose value it is.
+        attribute: whose value it is, None of a payload or a text.
     """
 
-    def __init__(self, attribute: object, found: str, expected: str = _ANY_VALUE) -> None:
+    def __init__(self, sentence: str, attribute: object = None) -> None:
         self.attribute = attribute
-        super().__init__(f"attribute {attribute!r:.80} is {found}, expected {expected}")
-
-
-class UnusableTextError(NodeError, ValueError):
-    """A text that cannot travel, since it has half a character; nothing was sent."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(f"the text {text!a:.80} has lone surrogates, expected text of Unicode")
-
-
-class UnusablePayloadError(NodeError, ValueError):
-    """A payload that no event can carry; the event was not published."""
-
-    def __init__(self, found: str) -> None:
-        expected = f"at most {MAX_PAYLOAD_BYTES} bytes, of a type of at most {MAX_CONTENT_TYPE}"
-        super().__init__(f"a payload is {found}, expected {expected} characters")
+        super().__init__(sentence)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import cbor2
 
-from gossamer.client.errors import RefusedByNodeError, UnusablePayloadError, UnusableTextError
+from gossamer.client.errors import RefusedByNodeError, UnusableValueError
 from gossamer.client.results import UNKNOWN_TYPE, LastMark, Payload, PayloadLike
 from gossamer.protocol.content.limits import FRAME_BYTES, MAX_CONTENT_TYPE, MAX_PAYLOAD_BYTES
 
@@ -36,12 +36,13 @@ def encode_frame(frame_type: str, /, **fields: object) -> bytes:
 
     Raises:
         RefusedByNodeError: it is longer than any node takes.
-        UnusableTextError: a text in it has lone surrogates.
+        UnusableValueError: a text in it has lone surrogates.
     """
     try:
         body = cbor2.dumps({"type": frame_type, **fields})
     except UnicodeEncodeError as error:
-        raise UnusableTextError(error.object) from None
+        found = f"the text {error.object!a:.80} has lone surrogates"
+        raise UnusableValueError(f"{found}, expected text of Unicode") from None
     if len(body) > FRAME_BYTES:
         reason = f"a request of {len(body)} bytes, expected at most {FRAME_BYTES}"
         raise RefusedByNodeError("FrameTooLarge", reason)
@@ -87,20 +88,25 @@ class FrameReader:
             yield frame
 
 
+def _unusable_payload(found: str) -> UnusableValueError:
+    expected = f"at most {MAX_PAYLOAD_BYTES} bytes, of a type of at most {MAX_CONTENT_TYPE}"
+    return UnusableValueError(f"a payload is {found}, expected {expected} characters")
+
+
 def payload_fields(payload: PayloadLike | None) -> dict[str, object]:
     """What a request says of a payload; the node refuses a content type that is none.
 
     Raises:
-        UnusablePayloadError: it cannot travel.
+        UnusableValueError: it cannot travel.
     """
     if payload is None:
         return {}
     if not isinstance(payload.data, bytes):
-        raise UnusablePayloadError(f"of type {type(payload.data).__name__}")
+        raise _unusable_payload(f"of type {type(payload.data).__name__}")
     if len(payload.data) > MAX_PAYLOAD_BYTES:
-        raise UnusablePayloadError(f"of {len(payload.data)} bytes")
+        raise _unusable_payload(f"of {len(payload.data)} bytes")
     if len(payload.content_type) > MAX_CONTENT_TYPE:
-        raise UnusablePayloadError(f"of a type of {len(payload.content_type)} characters")
+        raise _unusable_payload(f"of a type of {len(payload.content_type)} characters")
     return {"payload": payload.data, "content_type": payload.content_type}
 
 

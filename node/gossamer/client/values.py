@@ -29,6 +29,7 @@ _INT64: Final = 1 << 63
 # Numbers with more digits are none that travel; decimals could take all memory as fractions.
 _TOO_MANY_DIGITS: Final[int] = 10**MAX_DIGITS
 _NUMBER, _DATE = "number", "date"
+_ANY_VALUE: Final = "a finite number, a text, a boolean or a date"
 
 
 class Values(Protocol):
@@ -50,6 +51,11 @@ class Values(Protocol):
     def from_wire(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Values of an event that came."""
         ...
+
+
+def _unusable(attribute: object, found: str, expected: str = _ANY_VALUE) -> UnusableValueError:
+    sentence = f"attribute {attribute!r:.80} is {found}, expected {expected}"
+    return UnusableValueError(sentence, attribute)
 
 
 class PlainValues:
@@ -83,7 +89,7 @@ class PlainValues:
         """
         most = MAX_ANY_ATTRIBUTES if self._is_broker else MAX_KNOWN_ATTRIBUTES
         if len(values) > most:
-            raise UnusableValueError("", f"one of {len(values)}", f"at most {most} in an event")
+            raise _unusable("", f"one of {len(values)}", f"at most {most} in an event")
         return {name: self._to_wire(name, value) for name, value in values.items()}
 
     def from_wire(self, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,12 +99,12 @@ class PlainValues:
     def _to_wire(self, name: str, value: object) -> object:
         longest = MAX_ANY_NAME if self._is_broker else MAX_NAME
         if not is_text(name, longest):
-            raise UnusableValueError(name, "no name", f"a text of at most {longest} characters")
+            raise _unusable(name, "no name", f"a text of at most {longest} characters")
         if isinstance(value, str):
             if not is_text(value, MAX_STRING):
                 found = f"a text of {len(value)} characters"
                 expected = f"at most {MAX_STRING}, and no lone surrogates"
-                raise UnusableValueError(name, found, expected)
+                raise _unusable(name, found, expected)
             return value
         if isinstance(value, bool):
             return value
@@ -110,10 +116,10 @@ class PlainValues:
             return float(value)
         ratio = _ratio(value)
         if ratio is None:
-            raise UnusableValueError(name, f"{value!r:.60} of type {type(value).__name__}")
+            raise _unusable(name, f"{value!r:.60} of type {type(value).__name__}")
         if not (abs(ratio.numerator) < _TOO_MANY_DIGITS > ratio.denominator):
             expected = f"numerator and denominator of at most {MAX_DIGITS} digits"
-            raise UnusableValueError(name, "a number of more digits", expected)
+            raise _unusable(name, "a number of more digits", expected)
         if self._is_broker:
             return [_NUMBER, f"{ratio.numerator}/{ratio.denominator}"]
         return [str(ratio.numerator), str(ratio.denominator)]

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         read_trace,
         write_trace,
     )
-    from gossamer.sim.commands.finished_run import NotKeptError, PeersResult, Run, SystemResult
+    from gossamer.sim.commands.finished_run import PeersResult, Run, SystemResult
     from gossamer.sim.commands.printed import ComparedRuns
     from gossamer.sim.commands.scripts import ScenarioKeys, compare, load, simulate, sweep
     from gossamer.sim.custom import (
@@ -124,7 +124,7 @@ if TYPE_CHECKING:
         UnknownNameError,
     )
     from gossamer.sim.results.results import ResultsError
-    from gossamer.sim.results.sweeps.table import PandasMissing, differences_of, means_of
+    from gossamer.sim.results.sweeps.table import differences_of, means_of
     from gossamer.sim.studies.custom.rehearsal import first_difference, scenario_of
     from gossamer.sim.studies.dissemination.inputs.topologies import (
         Topology,
@@ -183,8 +183,6 @@ __all__ = [
     "Message",
     "Net",
     "Node",
-    "NotKeptError",
-    "PandasMissing",
     "Pareto",
     "Partition",
     "PartitionPeriod",
@@ -303,7 +301,7 @@ _PLACES = {
         "ChurnSpec ChurnTrace CorrelatedFailure FlashCrowd Pareto StationaryChurn Weibull "
         "generate read_trace write_trace"
     ),
-    "gossamer.sim.commands.finished_run": "NotKeptError PeersResult Run SystemResult",
+    "gossamer.sim.commands.finished_run": "PeersResult Run SystemResult",
     "gossamer.sim.commands.printed": "ComparedRuns",
     "gossamer.sim.commands.scripts": "ScenarioKeys compare load simulate sweep",
     "gossamer.sim.custom": (
@@ -326,7 +324,7 @@ _PLACES = {
     "gossamer.sim.engine.windows.worker_threads": "spread_over_cores",
     "gossamer.sim.errors": "ScenarioError SimulationError SweepStopped TraceError UnknownNameError",
     "gossamer.sim.results.results": "ResultsError",
-    "gossamer.sim.results.sweeps.table": "PandasMissing differences_of means_of",
+    "gossamer.sim.results.sweeps.table": "differences_of means_of",
     "gossamer.sim.studies.custom.rehearsal": "first_difference scenario_of",
     "gossamer.sim.studies.dissemination.inputs.topologies": (
         "Topology TransitStub barabasi_albert transit_stub transit_stub_of waxman"

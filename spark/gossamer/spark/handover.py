@@ -26,7 +26,7 @@ import attrs
 
 from gossamer.sim.results.storage.place import AnyPlace, LocalPlace, Place, PlaceError, as_place
 from gossamer.sim.results.storage.remote import RemotePlace
-from gossamer.spark.errors import FolderUnseen, JobError
+from gossamer.spark.errors import ClusterLost, JobError
 from gossamer.spark.storage.folders import WRITING
 
 
@@ -95,13 +95,13 @@ class SharedFolder(Handover):
         """A new folder within for one attempt at a task.
 
         Raises:
-            FolderUnseen: the machine of the task does not see the folder.
+            ClusterLost: the machine of the task does not see the folder.
         """
         mine = self.path / f"attempt-{uuid.uuid4().hex[:12]}"
         try:
             mine.mkdir()
         except FileNotFoundError:
-            raise FolderUnseen(unseen_sentence(self.shown, socket.gethostname())) from None
+            raise ClusterLost(unseen_sentence(self.shown, socket.gethostname())) from None
         return mine
 
     def hand_over(self, folder: Path, files: Sequence[Path]) -> list[Handed]:
@@ -187,7 +187,7 @@ class Mark:
         """See whether the file is here what it is for the driver; called in tasks.
 
         Raises:
-            FolderUnseen: it is not there, or another one.
+            ClusterLost: it is not there, or another one.
             PlaceError: its storage fails.
         """
         try:
@@ -196,7 +196,7 @@ class Mark:
             same = False
         if not same:
             folder = str(self.file).rpartition("/")[0]
-            raise FolderUnseen(unseen_sentence(folder, socket.gethostname()))
+            raise ClusterLost(unseen_sentence(folder, socket.gethostname()))
 
 
 def mark_of(file: AnyPlace) -> Mark:

@@ -19,13 +19,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from gossamer.command.signals import interrupt_behind
 from gossamer.sim.commands.progress import ProgressLines
 from gossamer.sim.errors import SimulationError
-from gossamer.spark.errors import NO_WORKERS, ClusterLost, FolderUnseen, JobError, WorkerLost
+from gossamer.spark.errors import NO_WORKERS, ClusterLost, JobError, WorkerLost
 from gossamer.spark.handover import unseen_sentence
 
 _LOOKING_S: Final = 0.3
 
 _OWN_ERROR: Final = re.compile(r"gossamer\.[\w.]+(?:Error|Lost|Missing): ([^\n]+)")
-_UNSEEN: Final = re.compile(r"gossamer\.spark\.errors\.FolderUnseen: ([^\n]+)")
+_UNSEEN: Final = re.compile(r"gossamer\.spark\.errors\.ClusterLost: ([^\n]+)")
 _NOT_THERE: Final = re.compile(r"FILE_NOT_EXIST|FileNotFoundException")
 _TOO_LARGE: Final = re.compile(r"bigger than spark\.driver\.maxResultSize")
 # The last line of a traceback of a task.
@@ -67,8 +67,8 @@ def job_errors(what: str) -> Iterator[None]:
 
     Raises:
         WorkerLost: the process or machine of a task is gone.
-        ClusterLost: there is no worker at all, or no master.
-        FolderUnseen: workers do not see a folder of this machine.
+        ClusterLost: there is no worker at all or no master, or workers do not see a folder of this
+            machine.
         JobError: anything else of Spark's.
         KeyboardInterrupt: the job was interrupted. Spark speaks to Java once more when it clears
             up, over a connection that the interrupt has closed, and often fails in that.
@@ -117,7 +117,7 @@ def explained(what: str, error: BaseException) -> JobError:
         return ClusterLost(f"{what}: {no_workers[0]}, expected some to come (--patience)")
     unseen = _UNSEEN.findall(text)
     if unseen:
-        return FolderUnseen(f"{what}: {unseen[-1].strip()}")
+        return ClusterLost(f"{what}: {unseen[-1].strip()}")
     own = _OWN_ERROR.findall(text)
     if own:
         return JobError(f"{what}: {own[-1].strip()}")
@@ -131,7 +131,7 @@ def explained(what: str, error: BaseException) -> JobError:
     file = _FILE.search(text)
     if file and _NOT_THERE.search(text):
         folder = Path("/" + unquote(file[1]).lstrip("/")).parent
-        return FolderUnseen(f"{what}: {unseen_sentence(folder, 'a worker')}")
+        return ClusterLost(f"{what}: {unseen_sentence(folder, 'a worker')}")
     if _DAMAGED.search(text):
         named = "/" + unquote(file[1]).lstrip("/") if file else "a file"
         return JobError(f"{what}: {named} is damaged, expected a whole Parquet table")

@@ -27,6 +27,7 @@ import attrs
 from gossamer.command.installing import install_hint
 from gossamer.command.signals import ending_first
 from gossamer.command.waiting import waiting
+from gossamer.sim.errors import SimulationError
 from gossamer.spark.configuration import (
     JAVA_SCRATCH,
     LOG_FILE,
@@ -37,7 +38,7 @@ from gossamer.spark.configuration import (
     python_of,
     remote_of,
 )
-from gossamer.spark.errors import CONNECT, EXTRA, ClusterError, JobError, SparkMissing
+from gossamer.spark.errors import CONNECT, EXTRA, ClusterError, JobError
 from gossamer.spark.gateway import find_java_home, own_java, start_java
 from gossamer.spark.jobs import java_may_be_gone, job_errors
 from gossamer.spark.masters import (
@@ -102,7 +103,7 @@ def spark_session(settings: SessionSettings | None = None) -> Iterator[Any]:
     """A Spark session, stopped at the end if it was made here.
 
     Raises:
-        SparkMissing: Spark or Java is not installed.
+        SimulationError: Spark or Java is not installed.
         ClusterError: the master does not answer, or its address is none.
         ScenarioError: an option has no effect on that session.
         JobError: there is no room for temporary files.
@@ -142,10 +143,10 @@ def _stop(session: Any) -> None:
 
 
 def require_spark() -> None:
-    """Raise `SparkMissing` unless Spark is installed."""
+    """Raise `SimulationError` unless Spark is installed."""
     if importlib.util.find_spec("pyspark") is None:
         hint = install_hint(EXTRA)
-        raise SparkMissing(f'`gossamer spark` needs Spark, which is not installed: "{hint}"')
+        raise SimulationError(f'`gossamer spark` needs Spark, which is not installed: "{hint}"')
 
 
 def runs_here(session: Any) -> bool:

@@ -43,10 +43,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class NotKeptError(SimulationError):
-    """What is asked for was not kept by the run; the message says what keeps it."""
-
-
 class SystemResult(Printed):
     """What one system of a run did.
 
@@ -92,7 +88,7 @@ class SystemResult(Printed):
             round: one that a snapshot was kept of; from the last ones if negative.
 
         Raises:
-            NotKeptError: none was kept of that round.
+            SimulationError: none was kept of that round.
         """
         return _graph_of(self._run.overlay_of(self.name, round))
 
@@ -256,7 +252,7 @@ class Run(Printed, Mapping[str, T_co], Generic[T_co]):
 
         Raises:
             UnknownNameError: there is no such plot; names those that there are.
-            NotKeptError: the run did not keep what it shows.
+            SimulationError: the run did not keep what it shows.
             ScenarioError: plots of runs of this kind are not drawn from a result folder.
         """
         from gossamer.sim.results.plot_style import plot_style
@@ -267,7 +263,7 @@ class Run(Printed, Mapping[str, T_co], Generic[T_co]):
         with plot_style():
             figure = found[name].draw()
         if figure is None:
-            raise NotKeptError(
+            raise SimulationError(
                 f"there is nothing to draw in {name!r}: nothing of it happened, or it was not kept"
             )
         if "ipykernel" in sys.modules:
@@ -315,14 +311,14 @@ class Run(Printed, Mapping[str, T_co], Generic[T_co]):
         """The overlay of a system after a round, see `SystemResult.overlay`."""
         rounds = snapshot_rounds(self._results, system)
         if not rounds:
-            raise NotKeptError(
+            raise SimulationError(
                 f"no overlay of {system} was kept: simulate(..., snapshots=N) keeps one every N "
                 f"rounds, and runs of up to {MOST_NODES:,} nodes of kinds that have overlays keep "
                 "the last"
             )
         if round not in rounds and not -len(rounds) <= round < 0:
             shown = ", ".join(map(str, rounds[:20])) + (", ..." if len(rounds) > 20 else "")
-            raise NotKeptError(
+            raise SimulationError(
                 f"no overlay of {system} was kept of round {round}, but of {shown}: "
                 "simulate(..., snapshots=N) keeps one every N rounds"
             )

@@ -206,10 +206,9 @@ def sweep(
         ``result_hash``, and all measures of ``summary.json`` by name. See `means_of`.
 
     Raises:
-        PandasMissing: there is no pandas; nothing was begun.
         ScenarioError: a key or value is impossible; nothing was begun.
-        SimulationError: runs failed; with ``out`` the others are kept, and
-            `gossamer sim sweep --resume` runs those again.
+        SimulationError: there is no pandas, and nothing was begun; or runs failed: with ``out`` the
+            others are kept, and `gossamer sim sweep --resume` runs those again.
         ResultsError: ``out`` is taken.
     """
     from gossamer.sim.results.sweeps.table import sweep as sweep_scenario

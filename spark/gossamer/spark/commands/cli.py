@@ -305,7 +305,7 @@ def sweep(
     """Run scenarios over a grid of values and seeds, one simulation a task."""
     from gossamer.sim.commands.sweep_tables import print_sweep
     from gossamer.sim.results.storage.place import place_of
-    from gossamer.spark.errors import ClusterLost, SweepEnded
+    from gossamer.spark.errors import ClusterLost, JobError
     from gossamer.spark.jobs import sentence_of
     from gossamer.spark.session import require_spark, runs_here
     from gossamer.spark.sweep.running import SweepOptions, read_sweep_at, run_sweep, what_is_kept_at
@@ -324,7 +324,7 @@ def sweep(
         typer.echo(f"gossamer: interrupted; {what_is_kept_at(file, place)}", err=True)
         raise typer.Exit(exit_code_of(interrupt)) from None
     except (ClusterLost, OSError) as error:
-        raise SweepEnded(f"{sentence_of(error)}; {what_is_kept_at(file, place)}") from error
+        raise JobError(f"{sentence_of(error)}; {what_is_kept_at(file, place)}") from error
     print_sweep(outcome)
     if outcome.failed:
         raise typer.Exit(1)

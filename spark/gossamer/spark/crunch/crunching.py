@@ -126,7 +126,7 @@ def crunch_results(
     Raises:
         ResultsError, PlaceError: ``out`` is taken or cannot be appended to, another process is at
             work on it, or a table is damaged.
-        FolderUnseen: workers do not see a run's folder, or another one under its name.
+        ClusterLost: workers do not see a run's folder, or another one under its name.
         ScenarioError: a claim is not known here, no runs decide it, or no run has a key.
         JobError: a job failed.
         OSError: the disk is full or not writable.

@@ -26,8 +26,8 @@ from typing import Final
 import attrs
 
 import gossamer
+from gossamer.sim.errors import SimulationError
 from gossamer.sim.results.storage.place import Place
-from gossamer.spark.errors import SparkMissing
 from gossamer.spark.storage.folders import new_folder, sent_folder
 
 ZIP_FILE: Final = "package.zip"
@@ -87,7 +87,7 @@ def make_package(out: Place) -> Package:
 
     Raises:
         ResultsError, PlaceError: ``out`` is taken, or its storage fails.
-        SparkMissing: something that tasks need is not installed.
+        SimulationError: something that tasks need is not installed.
         OSError: the disk is full or not writable.
     """
     needed = needed_distributions()
@@ -126,7 +126,7 @@ def needed_distributions() -> list[Distribution]:
     """All that the package and its simulator depend on but Spark, by name.
 
     Raises:
-        SparkMissing: one of them is not installed.
+        SimulationError: one of them is not installed.
     """
     from packaging.requirements import Requirement
 
@@ -139,7 +139,7 @@ def needed_distributions() -> list[Distribution]:
         try:
             found[name] = distribution(name)
         except PackageNotFoundError:
-            raise SparkMissing(f"{name} is not installed, expected it for tasks") from None
+            raise SimulationError(f"{name} is not installed, expected it for tasks") from None
         for text in found[name].requires or ():
             wanted = Requirement(text)
             extra = _EXTRA if name == "gossamer" else ""

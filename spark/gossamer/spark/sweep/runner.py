@@ -25,7 +25,7 @@ def tasks_on_spark(master: str | None) -> Iterator[None]:
     """Let `run_tasks` run on a session of Spark, this machine's if there is no address.
 
     Raises:
-        SparkMissing, ClusterError: there is no such session.
+        SimulationError: there is no such session.
     """
     settings = SessionSettings(master=master)
     with spark_session(settings) as session:

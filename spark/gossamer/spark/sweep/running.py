@@ -67,7 +67,7 @@ def run_sweep(
         ResultsError, PlaceError: ``out`` is taken, another process is at work on it, or it holds
             an unfinished sweep, or one of another plan.
         ClusterLost: there is no worker, no session any more, or workers do not see the folder
-            (`FolderUnseen`); what is finished is kept.
+            (`ClusterLost`); what is finished is kept.
         OSError: the disk is full or not writable; what is finished is kept.
     """
     points = SparkPoints(session, options)

@@ -55,10 +55,6 @@ _SCHEMA: Final = pa.schema(
 _COLUMNS: Final = "attempt string, file string, bytes long, error string, number int"
 
 
-class PointFailed(SimulationError):
-    """A point cannot be run, however often it is tried; nothing came of it."""
-
-
 @attrs.frozen
 class _Task:
     """Runs one scenario."""
@@ -89,8 +85,8 @@ def run_on(session: Any, text: str, label: str, shared: SharedFolder) -> Path:
     """Run a scenario as a task of a session; its result folder, within the one that is shared.
 
     Raises:
-        PointFailed: the scenario cannot be run.
-        FolderUnseen: the worker does not see the folder.
+        SimulationError: the scenario cannot be run.
+        ClusterLost: the worker does not see the folder.
         WorkerLost: the worker is gone.
         JobError: Spark failed, or the results are not what the worker wrote.
         OSError: no space is left.
@@ -104,7 +100,7 @@ def send_from(session: Any, text: str, label: str, uploads: Uploads) -> None:
     """Run a scenario as a task of a session that sends its results to an object store.
 
     Raises:
-        PointFailed, WorkerLost, JobError, OSError: as `run_on`.
+        SimulationError, WorkerLost, JobError, OSError: as `run_on`.
     """
     uploads.check(_handed(session, text, label, uploads, tempfile.gettempdir()))
 
@@ -119,7 +115,7 @@ def _handed(
         if row["number"] == errno.ENOSPC:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(written))
         if row["error"]:
-            raise PointFailed(f"{label}: {row['error']}")
+            raise SimulationError(f"{label}: {row['error']}")
     return [Handed(row["attempt"], row["file"], row["bytes"]) for row in rows]
 
 

@@ -171,7 +171,7 @@ def write_workload(
     Raises:
         ResultsError, PlaceError: ``out`` is taken, or another process is at work on it.
         ScenarioError: the workload is impossible.
-        FolderUnseen: workers do not see the folder of ``out``.
+        ClusterLost: workers do not see the folder of ``out``.
         JobError: a job failed.
         OSError: the disk is full or not writable.
     """

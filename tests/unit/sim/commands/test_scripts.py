@@ -159,7 +159,7 @@ def test_overlays_are_graphs_after_each_snapshot(
         assert "ring" in {kind for _, _, kind in last.edges(data="kind")}
         assert set(one.overlay(12).edges) == set(last.edges)
         assert set(one.overlay(4).edges) == set(one.overlay(-3).edges)
-        with pytest.raises(gs.NotKeptError, match=r"of round 5, but of 0, 4, 8, 12: simulate\("):
+        with pytest.raises(gs.SimulationError, match=r"of round 5, but of 0, 4, 8, 12: simulate\("):
             one.overlay(5)
 
 
@@ -170,7 +170,7 @@ def test_an_overlay_that_was_not_kept_says_what_keeps_it(
     for part in ("snapshot_links", "snapshot_nodes"):
         for file in (folder / "kindred" / part).iterdir():
             file.unlink()
-    with pytest.raises(gs.NotKeptError, match=r"no overlay of kindred was kept: .*snapshots=N"):
+    with pytest.raises(gs.SimulationError, match=r"no overlay of kindred was kept: .*snapshots=N"):
         gs.load(folder)["kindred"].overlay()
 
 

@@ -36,10 +36,6 @@ COMMAND: Final = ("gossamer", "sim", "sweep")
 _WORKER: Final = "gossamer.sim.results.sweeps.worker"
 
 
-class PointFailed(SimulationError):
-    """A point cannot be run, or its process was killed; nothing came of it."""
-
-
 def sweep_here(
     plan: SweepPlan,
     out: Path,
@@ -94,7 +90,7 @@ class ProcessPoints(PointRunner):
         if not answer:
             code = process.wait()
             how = f"killed by signal {-code}" if code < 0 else f"ended with code {code}"
-            raise PointFailed(
+            raise SimulationError(
                 f"{point.name}: its process was {how}; perhaps the memory does not suffice, "
                 "--processes lets fewer points run at a time"
             )
@@ -103,7 +99,7 @@ class ProcessPoints(PointRunner):
         if number == errno.ENOSPC:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
         if error:
-            raise PointFailed(f"{point.name}: {error}")
+            raise SimulationError(f"{point.name}: {error}")
         return folder / RESULTS
 
     def stop(self) -> None:
@@ -125,7 +121,7 @@ class ProcessPoints(PointRunner):
             return self._free.get()
         with self._guard:
             if self.is_stopped:
-                raise PointFailed("the sweep has ended")
+                raise SimulationError("the sweep has ended")
             begun = subprocess.Popen(
                 [sys.executable, "-m", _WORKER],
                 stdin=subprocess.PIPE,

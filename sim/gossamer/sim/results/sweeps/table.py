@@ -33,13 +33,6 @@ if TYPE_CHECKING:
 _VARIED: Final = "varied"
 
 
-class PandasMissing(SimulationError):
-    """pandas is not installed; nothing was begun."""
-
-    def __init__(self) -> None:
-        super().__init__(f"pandas is not installed: {install_hint('notebook')}")
-
-
 def sweep(
     scenario: AnyScenario | str | Path,
     *,
@@ -140,5 +133,5 @@ def _pandas() -> Any:
     try:
         import pandas
     except ImportError:
-        raise PandasMissing from None
+        raise SimulationError(f"pandas is not installed: {install_hint('notebook')}") from None
     return pandas
