@@ -16,7 +16,7 @@ import pytest
 import trio
 
 from gossamer.node.config.folder import load
-from gossamer.node.errors import NodeError, TransportBroken, TransportClosed, UnacknowledgedError
+from gossamer.node.errors import NodeError, TransportBroken, UnacknowledgedError
 from gossamer.node.local.client import LocalClient
 from gossamer.node.local.durable import follow
 from gossamer.node.peer.cluster_info import cluster_schema, schema_fingerprint
@@ -114,7 +114,7 @@ class Flooder:
 
     async def _send(self, connection: Connection) -> None:
         own = introduction_of(self.member, self._key)
-        with suppress(TransportBroken, TransportClosed):
+        with suppress(TransportBroken):
             await connection.send(encode_frame("publishers", introductions=[own]))
             while True:
                 await connection.send(b"".join(self._event() for _ in range(TURN)))

@@ -59,17 +59,20 @@ class HandshakeFailed(NodeError):
 
 
 class TransportBroken(NodeError):
-    """The other end or the network ended a connection; frames under way may have arrived or not.
+    """A connection has ended; frames under way may have arrived or not.
 
     Attributes:
         peer: whom it led to, in words.
         reason: what happened, in words.
+        by_us: whether this end closed it, and neither the other one nor the network.
     """
 
-    def __init__(self, peer: str, reason: str) -> None:
+    def __init__(self, peer: str, reason: str, by_us: bool = False) -> None:
         self.peer = peer
         self.reason = reason
-        super().__init__(f"the connection to {peer} broke ({reason})")
+        self.by_us = by_us
+        what = "was closed here" if by_us else "broke"
+        super().__init__(f"the connection to {peer} {what} ({reason})")
 
 
 class RefusedByNodeError(NodeError):

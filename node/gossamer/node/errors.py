@@ -54,14 +54,12 @@ __all__ = [
     "PublicationUncertainError",
     "RefusedByNodeError",
     "RefusedByPeer",
-    "RenewalError",
     "RequestError",
     "RevokedCertificateError",
     "SecurityError",
     "SignedDataError",
     "StoreError",
     "TransportBroken",
-    "TransportClosed",
     "UnacknowledgedError",
     "UntimelyCertificateError",
     "WorkApartError",
@@ -235,12 +233,12 @@ class UntimelyCertificateError(CertificateError):
     """The certificate's time is over or has not come, or this machine's clock is wrong."""
 
 
-class JoinError(SecurityError):
-    """A peer does not join, or is not renewed where it asks; a refusal changed nothing.
+class JoinError(SecurityError, RemoteProtocolError):
+    """A peer does not join, or its certificate is not renewed; what there was before stays.
 
     Attributes:
-        cause: one of the causes of `security.joining.join_protocol`, "" where nobody was reached,
-            or asked since the text is no token.
+        cause: one of the causes of `security.joining.join_protocol`; "" where none fits, such as
+            where nobody was reached, or asked since the text is no token.
         attempts: what happened at each address that was tried, "address: reason".
     """
 
@@ -248,20 +246,6 @@ class JoinError(SecurityError):
         self.cause = cause
         self.attempts = attempts
         super().__init__(sentence)
-
-
-class RenewalError(SecurityError, RemoteProtocolError):
-    """A certificate is not renewed; the old one stays.
-
-    Attributes:
-        reason: why not, and what to do.
-        cause: one of the causes of `security.joining.join_protocol`, "" where none fits.
-    """
-
-    def __init__(self, reason: str, cause: str = "") -> None:
-        self.reason = reason
-        self.cause = cause
-        super().__init__(reason)
 
 
 class SignedDataError(SecurityError, RemoteProtocolError):
@@ -287,20 +271,6 @@ class StoreError(NodeError):
 
 
 # Connections to other peers.
-
-
-class TransportClosed(NodeError, LocalProtocolError):
-    """We closed this connection, so nothing can be sent on it any more; state is untouched.
-
-    Attributes:
-        peer: whom it led to, in words.
-        reason: why it was closed.
-    """
-
-    def __init__(self, peer: str, reason: str) -> None:
-        self.peer = peer
-        self.reason = reason
-        super().__init__(f"the connection to {peer} was closed here ({reason})")
 
 
 class BadFrame(NodeError, RemoteProtocolError):

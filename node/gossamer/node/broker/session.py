@@ -19,10 +19,10 @@ from gossamer.node.broker.contract.host import id_text
 from gossamer.node.broker.deliveries import event_of
 from gossamer.node.broker.links.routes import Passage
 from gossamer.node.broker.members import Member, Members
-from gossamer.node.errors import BadFrame, PeerRefused, RequestError
+from gossamer.node.errors import BadFrame, PeerRefused, RequestError, TransportBroken
 from gossamer.node.local.address import Door, close_door, open_door
 from gossamer.node.local.frames import BROKER, BROKER_FRAMES, NEW, admitted_end, schema_to_wire
-from gossamer.node.local.requests import GONE, Requests
+from gossamer.node.local.requests import Requests
 from gossamer.node.local.services import REFUSALS, NodeServices
 from gossamer.node.local.serving.server import LocalService
 from gossamer.node.store.broker import QueuedDelivery
@@ -198,7 +198,7 @@ class BrokerSession(Requests):
         """Send a delivery at once, or end the connection."""
         try:
             taken = self._connection.try_send(event_of(delivery, 0))
-        except GONE:
+        except TransportBroken:
             return
         if taken:
             self._services.counts.events_sent += 1
@@ -209,7 +209,7 @@ class BrokerSession(Requests):
 
     async def _send_deliveries(self) -> None:
         member, position = self._member, 0
-        with suppress(*GONE):
+        with suppress(TransportBroken):
             while True:
                 member.grown = grown = trio.Event()
                 deliveries = await self._services.members.read(member, position, DELIVERIES)

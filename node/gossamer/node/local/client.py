@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from gossamer.client.address import LocalAddress
-from gossamer.client.errors import PublicationUncertainError, TransportBroken
+from gossamer.client.errors import PublicationUncertainError
 from gossamer.client.frames import Frame
 from gossamer.client.link import Introduction, Resume
 from gossamer.client.links import CONNECTED
@@ -34,7 +34,6 @@ from gossamer.protocol.content.schema import Schema
 
 __all__ = [
     "CONNECTED",
-    "GONE",
     "LocalClient",
     "Outcome",
     "PublicationUncertainError",
@@ -43,8 +42,6 @@ __all__ = [
     "open_client",
 ]
 
-# What a request raises when its connection is over.
-GONE: Final = (TransportBroken,)
 # How long a node may be away: longer than a restart takes, also after the machine's own.
 PATIENCE_S: Final = 60.0
 

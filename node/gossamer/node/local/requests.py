@@ -6,9 +6,9 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
-from gossamer.node.errors import BadFrame, RequestError, TransportBroken, TransportClosed
+from gossamer.node.errors import BadFrame, RequestError, TransportBroken
 from gossamer.node.local.frames import MAX_REASON, payload_of
 from gossamer.node.local.services import REFUSALS, NodeServices, check_refusal
 from gossamer.node.transport.base.frames import encode_frame
@@ -16,8 +16,6 @@ from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.connection import Connection
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.values import Payload
-
-GONE: Final = (TransportClosed, TransportBroken)
 
 Handler = Callable[[Frame], Awaitable[str | None]]
 
@@ -121,7 +119,7 @@ class Requests:
         await self._reply(encode_frame("refused", number=number, cause=cause, reason=str(error)))
 
     async def _reply(self, frame: bytes) -> None:
-        with suppress(*GONE):  # it left before its answer
+        with suppress(TransportBroken):  # it left before its answer
             await self._connection.send(frame)
 
     async def _no_replies(self, _: Frame) -> None:

@@ -17,7 +17,7 @@ from typing import Final
 import trio
 
 from gossamer.node.discovery.sources import STATIC, DiscoveredPeer, Source, discover
-from gossamer.node.errors import PeerUnreachable, TransportBroken, TransportClosed
+from gossamer.node.errors import PeerUnreachable, TransportBroken
 from gossamer.node.monitoring.logs import log
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.core import SELF
@@ -35,7 +35,7 @@ FIRST_ROUNDS, LAST_ROUNDS = 1, 32
 # Rounds that a peer which was called has for its greeting.
 GREETING_ROUNDS: Final = 4
 
-_Unreached = (PeerUnreachable, TransportBroken, TransportClosed)
+_Unreached = (PeerUnreachable, TransportBroken)
 
 
 class Bootstrap:

@@ -20,7 +20,7 @@ from attrs import evolve, frozen
 
 from gossamer.node.errors import (
     ForeignCertificateError,
-    RenewalError,
+    JoinError,
 )
 from gossamer.node.security.certificates import (
     AUTHORITY_LIFETIME_S,
@@ -68,11 +68,11 @@ class RenewalRequest:
 
     @classmethod
     def from_text(cls, text: str) -> RenewalRequest:
-        """What `to_text` made; raises `RenewalError` for anything else."""
+        """What `to_text` made; raises `JoinError` for anything else."""
         origin = "'gossamer node renew --request' printed"
         certificate, signature, name = _from_text(_REQUEST, text, origin, 3)
         if len(signature) != SIGNATURE_BYTES or not is_name(name):
-            raise RenewalError(f"the text is not what {origin}")
+            raise JoinError(f"the text is not what {origin}")
         return cls(certificate, signature, name.decode())
 
 
@@ -94,7 +94,7 @@ class Renewed:
 
     @classmethod
     def from_text(cls, text: str) -> Renewed:
-        """What `to_text` made; raises `RenewalError` for anything else."""
+        """What `to_text` made; raises `JoinError` for anything else."""
         certificate, authority = _from_text(
             _ANSWER, text, "'gossamer node renew --grant' printed", 2
         )
@@ -115,12 +115,12 @@ def check_request(
 
     Raises:
         CertificateError: it is none of this cluster, another's, or revoked.
-        RenewalError: its owner did not sign the request.
+        JoinError: its owner did not sign the request.
     """
     peer = verify_issued(authority, request.certificate, key, revoked)
     signed = _signed(peer.fingerprint, request.name)
     if not verify(peer.public_key, CONTEXT, signed, request.signature):
-        raise RenewalError("the request is not signed by the owner of the certificate")
+        raise JoinError("the request is not signed by the owner of the certificate")
     return peer
 
 
@@ -144,7 +144,7 @@ def accept(member: Membership, renewed: Renewed, now: float) -> Membership:
     Raises:
         CertificateError: the authority, or the certificate, is none for this peer, or it is not
             valid now.
-        RenewalError: it does not last longer than the one that there is.
+        JoinError: it does not last longer than the one that there is.
     """
     authority = newer_authority(member.authority, renewed.authority)
     key = member.identity.key
@@ -154,7 +154,7 @@ def accept(member: Membership, renewed: Renewed, now: float) -> Membership:
     if (certificate.not_after, certificate.name) == (known.not_after, known.name) or (
         certificate.not_after < known.not_after
     ):
-        raise RenewalError("the certificate lasts no longer than the one that there is")
+        raise JoinError("the certificate lasts no longer than the one that there is")
     return evolve(member, authority=authority, certificate=certificate)
 
 
@@ -200,5 +200,5 @@ def _from_text(title: str, text: str, origin: str, count: int) -> list[bytes]:
         if type(parts) is not list or [type(part) for part in parts] != [bytes] * count:
             raise ValueError
     except (ValueError, TypeError):
-        raise RenewalError(f"the text is not what {origin}") from None
+        raise JoinError(f"the text is not what {origin}") from None
     return parts

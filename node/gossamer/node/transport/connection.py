@@ -18,7 +18,7 @@ from contextlib import suppress
 
 import trio
 
-from gossamer.node.errors import BadFrame, FrameTooLarge, TransportBroken, TransportClosed
+from gossamer.node.errors import BadFrame, FrameTooLarge, TransportBroken
 from gossamer.node.transport.base.base import CHUNK_BYTES, Admitted, Cause, Farewell, PeerIdentity
 from gossamer.node.transport.base.frames import (
     CONTROL_FRAMES,
@@ -161,8 +161,7 @@ class Connection:
         the connection breaks. One of a flow does not wait: see `try_send`.
 
         Raises:
-            TransportClosed: we closed the connection.
-            TransportBroken: the peer closed it or it broke.
+            TransportBroken: the connection has ended.
             FrameTooLarge: the peer would not take it; the connection goes on.
         """
         self._check(frame)
@@ -178,7 +177,7 @@ class Connection:
         this one.
 
         Raises:
-            TransportClosed, TransportBroken, FrameTooLarge: as in `send`.
+            TransportBroken, FrameTooLarge: as in `send`.
         """
         self._check(frame)
         if flow is None and not self._queue.fits(frame):
@@ -193,7 +192,7 @@ class Connection:
         Returns whether they were; if not, none is.
 
         Raises:
-            TransportClosed, TransportBroken, FrameTooLarge: as in `send`.
+            TransportBroken, FrameTooLarge: as in `send`.
         """
         self._check(max(frames, key=len))
         if not self._queue.put_together(frames):
@@ -267,8 +266,8 @@ class Connection:
     def _check(self, frame: bytes) -> None:
         if self._state is not State.OPEN:
             assert self.farewell is not None
-            error = TransportClosed if self.farewell.by_us else TransportBroken
-            raise error(str(self.identity), str(self.farewell))
+            farewell = self.farewell
+            raise TransportBroken(str(self.identity), str(farewell), farewell.by_us)
         if len(frame) > self._limits.frame_bytes + HEADER_BYTES:
             raise FrameTooLarge(len(frame) - HEADER_BYTES, self._limits.frame_bytes)
 
@@ -371,7 +370,7 @@ class Connection:
                     await trio.sleep(self._pause_for(weight))
                     weight = 0
                 if refusal is not None:
-                    with suppress(TransportBroken, TransportClosed):  # it left before its answer
+                    with suppress(TransportBroken):  # it left before its answer
                         await self.send(refusal)
                 elif frame["type"] in OWN_FRAMES:
                     self._take_own(frame)

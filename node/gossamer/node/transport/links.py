@@ -15,7 +15,7 @@ from functools import partial
 import attrs
 import trio
 
-from gossamer.node.errors import PeerUnreachable, TransportBroken, TransportClosed
+from gossamer.node.errors import PeerUnreachable, TransportBroken
 from gossamer.node.transport.base.base import (
     Address,
     Admitted,
@@ -176,13 +176,13 @@ class ConnectionPool:
 
         Raises:
             PeerUnreachable: it cannot be reached now; the frame was not queued.
-            TransportClosed, TransportBroken: the connection ended while this waited, twice.
+            TransportBroken: the connection ended while this waited, twice.
             FrameTooLarge: nobody would take it.
         """
         connection = await self.connect(key)
         try:
             await connection.send(frame, flow)
-        except (TransportClosed, TransportBroken):
+        except TransportBroken:
             # It ended, or was replaced, since it was looked up.
             await (await self.connect(key)).send(frame, flow)
 

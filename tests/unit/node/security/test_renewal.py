@@ -50,18 +50,18 @@ def test_certificates_are_renewed_at_half_their_time_and_twice_alike(cluster: Ma
     """An expired one that is not on record is not renewed."""
     member, now = cluster.admit("kitchen", LIFE_S), cluster.now + LIFE_S
     assert due_at(member.certificate) == pytest.approx(cluster.now + LIFE_S * 2 / 3, abs=2)
-    with pytest.raises(errors.RenewalError, match="can be renewed from"):
+    with pytest.raises(errors.JoinError, match="can be renewed from"):
         renewed(cluster, member, cluster.now + 0.49 * LIFE_S)
     first = renewed(cluster, member, cluster.now + 0.51 * LIFE_S)
     assert renewed(cluster, member, now + DAY_S) == first
     later = accept(member, first, now)
-    with pytest.raises(errors.RenewalError, match="can be renewed from"):
+    with pytest.raises(errors.JoinError, match="can be renewed from"):
         renewed(cluster, later, now + DAY_S)
     assert renewed(cluster, later, now + PEER_LIFETIME_S) != first
     cluster.store.database.execute("DELETE FROM certificates")
     renewed(cluster, member, cluster.now + 0.9 * LIFE_S)
     cluster.store.database.execute("DELETE FROM certificates")
-    with pytest.raises(errors.RenewalError, match="not on record"):
+    with pytest.raises(errors.JoinError, match="not on record"):
         renewed(cluster, member, cluster.now + 1.1 * LIFE_S)
 
 
@@ -70,7 +70,7 @@ def test_only_owners_of_certificates_of_ours_can_ask(cluster: MadeCluster, tmp_p
     digest = hashlib.sha256(member.certificate.der).digest()
     for signature in (make_identity().sign(CONTEXT, digest), bytes(64)):
         forged = RenewalRequest(member.certificate.der, signature)
-        with pytest.raises(errors.RenewalError, match="not signed by the owner"):
+        with pytest.raises(errors.JoinError, match="not signed by the owner"):
             renew_peer(cluster.registrar, cluster.store, forged, now)
     with made_cluster(tmp_path / "foreign") as foreign:
         with pytest.raises(errors.ForeignCertificateError):
@@ -126,7 +126,7 @@ def test_the_authority_is_renewed_with_its_key_and_its_beginning(cluster: MadeCl
 def test_an_answer_of_less_use_or_that_is_none_is_not_taken(cluster: MadeCluster) -> None:
     member, now = cluster.admit("kitchen", LIFE_S), cluster.now + LIFE_S - 1
     request, answer = request_of(member), Renewed(member.certificate.der, member.authority.der)
-    with pytest.raises(errors.RenewalError, match="lasts no longer"):
+    with pytest.raises(errors.JoinError, match="lasts no longer"):
         accept(member, answer, now)
     other = renewed(cluster, cluster.admit("other", LIFE_S), now)
     with pytest.raises(errors.CertificateError):
@@ -134,7 +134,7 @@ def test_an_answer_of_less_use_or_that_is_none_is_not_taken(cluster: MadeCluster
     assert RenewalRequest.from_text(request.to_text()) == request
     assert Renewed.from_text("\n" + answer.to_text()) == answer
     for bad in ("", answer.to_text(), request.to_text()[:-9], "x" * 10**6, request.to_text() * 2):
-        with pytest.raises(errors.RenewalError, match="the text is not what"):
+        with pytest.raises(errors.JoinError, match="the text is not what"):
             RenewalRequest.from_text(bad)
 
 

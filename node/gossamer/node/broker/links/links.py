@@ -18,7 +18,7 @@ from attrs import define, field
 from gossamer.node.broker.contract.host import FamilyHost
 from gossamer.node.broker.contract.wire import BrokerFrames, encode_parts
 from gossamer.node.broker.engine.engine import Engine
-from gossamer.node.errors import PeerUnreachable, TransportBroken, TransportClosed
+from gossamer.node.errors import PeerUnreachable, TransportBroken
 from gossamer.node.monitoring.logs import log
 from gossamer.node.security.identity import key_text
 from gossamer.node.transport.base.base import Address, Admitted, Cause, Farewell, PeerIdentity
@@ -93,7 +93,7 @@ class Neighbour:
             self.waiting_bytes -= len(frame)
             try:
                 await connection.send(frame)
-            except (TransportClosed, TransportBroken):
+            except TransportBroken:
                 return
 
 

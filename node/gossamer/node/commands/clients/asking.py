@@ -14,8 +14,8 @@ from attrs import frozen
 from gossamer.client.errors import unwrapped
 from gossamer.node.commands.clients.batch_text import Operation, read_batch
 from gossamer.node.commands.folder import address_of
-from gossamer.node.errors import CommandError, NodeError
-from gossamer.node.local.client import GONE, LocalClient, open_client
+from gossamer.node.errors import CommandError, NodeError, TransportBroken
+from gossamer.node.local.client import LocalClient, open_client
 from gossamer.protocol.kernel.errors import ProtocolError
 
 # Operations after which a bar is drawn anew.
@@ -96,7 +96,7 @@ async def _carry_out(
         begun.append(one)
         try:
             await one.carry_out(client)
-        except GONE as error:
+        except TransportBroken as error:
             raise _stopped(file, one.line, f"{error}; {UNKNOWN}", done) from None
         except (NodeError, ProtocolError) as error:
             raise _stopped(file, one.line, str(error), done) from None

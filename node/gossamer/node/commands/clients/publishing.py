@@ -26,9 +26,10 @@ from gossamer.node.errors import (
     EventInputError,
     NodeError,
     PublicationUncertainError,
+    TransportBroken,
     UnacknowledgedError,
 )
-from gossamer.node.local.client import GONE, LocalClient, Outcome, open_client
+from gossamer.node.local.client import LocalClient, Outcome, open_client
 from gossamer.node.local.frames import BROKER
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.limits import MAX_EVENTS, MAX_PAYLOAD_BYTES
@@ -277,7 +278,7 @@ def _publish_from(
         try:
             trio.run(partial(publish_all, address, file, report, name))
             whole = True
-        except GONE as error:
+        except TransportBroken as error:
             print(f"gossamer: {error}", file=sys.stderr)
         finally:
             report.end(early=not whole)
@@ -291,7 +292,7 @@ async def publish_all(
     """Publish every line of the open ``file`` that is an event, several batches at a time.
 
     Raises:
-        TransportBroken, TransportClosed: the node went away.
+        TransportBroken: the node went away.
         NodeError: as of `publish_lines`.
     """
     room = trio.Semaphore(AHEAD)
@@ -306,7 +307,7 @@ async def publish_all(
             nursery.cancel_scope.cancel()
         except (NodeError, ProtocolError) as error:
             report.not_sent(lines, error)
-            if isinstance(error, GONE):
+            if isinstance(error, TransportBroken):
                 failures.append(error)
                 nursery.cancel_scope.cancel()
         report.done.alone = client.alone

@@ -14,7 +14,7 @@ from attrs import frozen
 from gossamer.client.errors import unwrapped
 from gossamer.node.config.checks import DEFAULT_JOIN_PORT, parse_address
 from gossamer.node.config.folder import load
-from gossamer.node.errors import ClusterFolderError, ConfigurationError, RenewalError
+from gossamer.node.errors import ClusterFolderError, ConfigurationError, JoinError
 from gossamer.node.peer.cluster_info import read_cluster_info
 from gossamer.node.security.certificates import date_text
 from gossamer.node.security.cluster import Membership, open_membership, save_renewed
@@ -88,7 +88,7 @@ def _renew_here(member: Membership) -> str:
 
 def _renew_at(member: Membership, addresses: Sequence[Address]) -> str:
     if not addresses:
-        raise RenewalError(
+        raise JoinError(
             "nobody is known who could renew the certificate: name the address at which the peer"
             " that made the cluster takes join requests (--at HOST:PORT), or carry a file there and"
             " back (--request here, --grant there, --take here)"
@@ -146,4 +146,4 @@ def _read(source: str) -> str:
         found = f"unreadable ({error.strerror or error})"
         raise ConfigurationError("", "the file", source, "a text file, or -", found) from None
     except UnicodeDecodeError:
-        raise RenewalError(f"{source} holds neither a request nor an answer") from None
+        raise JoinError(f"{source} holds neither a request nor an answer") from None

@@ -11,8 +11,9 @@ import trio
 from gossamer.client.errors import unwrapped
 from gossamer.command.waiting import waiting
 from gossamer.node.commands.folder import address_of
+from gossamer.node.errors import TransportBroken
 from gossamer.node.local.address import until_unlocked
-from gossamer.node.local.client import GONE, open_client
+from gossamer.node.local.client import open_client
 
 # A node that stops has closed its files after a few seconds.
 PATIENCE_S: Final = 30.0
@@ -28,7 +29,7 @@ def stop(folder: Path | None) -> None:
 
     async def run() -> None:
         async with open_client(address, patience_s=0) as client:
-            with suppress(*GONE):  # it may be gone before it has answered
+            with suppress(TransportBroken):  # it may be gone before it has answered
                 await client.shutdown()
             async for _ in client.events:
                 continue

@@ -10,12 +10,11 @@ from typing import Final, Generic, TypeVar
 
 import trio
 
-from gossamer.node.errors import NoAnswerError
+from gossamer.node.errors import NoAnswerError, TransportBroken
 from gossamer.node.local.durable import DurableClient
 from gossamer.node.local.frames import event_frame
 from gossamer.node.local.history import KeptEvent
 from gossamer.node.local.peer_like import EventLike, PeerLike
-from gossamer.node.local.requests import GONE
 from gossamer.node.local.services import Services
 from gossamer.node.peer.unicast.order import SERVICE, question, read_answer
 from gossamer.node.transport.connection import Connection
@@ -212,7 +211,7 @@ class KeptInOrder:
             await self._settled.wait()
         self._sent[kept.id] = kept.position
         ids = self._client.matching(kept.values)
-        with suppress(*GONE):
+        with suppress(TransportBroken):
             await self._connection.send(event_frame(kept, ids, late=late))
             self._services.counts.events_sent += 1
 

@@ -9,12 +9,11 @@ from typing import Final
 
 import trio
 
-from gossamer.node.errors import BadFrame, RequestError
+from gossamer.node.errors import BadFrame, RequestError, TransportBroken
 from gossamer.node.local.durable import Active, DurableClient, DurableClients, check_room
 from gossamer.node.local.frames import LAST, NEW, RETAINED, event_frame
 from gossamer.node.local.history import KeptEvent
 from gossamer.node.local.peer_like import EventLike
-from gossamer.node.local.requests import GONE
 from gossamer.node.local.services import JoinedLike, Services, feed
 from gossamer.node.local.serving.ordered import KeptInOrder, Ordered, begin_of
 from gossamer.node.local.serving.publishing import PublishingRequests
@@ -192,7 +191,7 @@ class Session(PublishingRequests):
 
         async def send(event: EventLike) -> None:
             self._at_work[event.id] = joined
-            with suppress(*GONE):
+            with suppress(TransportBroken):
                 await self._connection.send(event_frame(event, [key]))
                 self._services.counts.events_sent += 1
 
@@ -234,7 +233,7 @@ class Session(PublishingRequests):
         ids = [key for key, one in self._active.items() if one.subscription.matches(event.values)]
         try:
             taken = self._connection.try_send(event_frame(event, ids, late=late))
-        except GONE:
+        except TransportBroken:
             return
         if taken:
             self._services.counts.events_sent += 1
@@ -245,7 +244,7 @@ class Session(PublishingRequests):
 
     async def _send_kept_events(self, client: DurableClient) -> None:
         history = self._services.history
-        with suppress(*GONE):
+        with suppress(TransportBroken):
             while True:
                 known = client.known
                 await known.wait()

@@ -9,12 +9,7 @@ from typing import Final, Protocol
 
 import trio
 
-from gossamer.node.errors import (
-    FrameTooLarge,
-    PeerUnreachable,
-    TransportBroken,
-    TransportClosed,
-)
+from gossamer.node.errors import FrameTooLarge, PeerUnreachable, TransportBroken
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.core import Record
 from gossamer.node.transport.links import ConnectionPool
@@ -140,7 +135,7 @@ class PoolSender:
                     await self._pool.send(key, frame, flow)
                 except FrameTooLarge:
                     self._counters.drop("too large")
-        except (PeerUnreachable, TransportClosed, TransportBroken):
+        except (PeerUnreachable, TransportBroken):
             lost = [self._under_way[key], *(record for _, record, _ in waiting)]
         finally:
             self._under_way.pop(key, None)

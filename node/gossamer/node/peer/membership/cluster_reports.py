@@ -12,12 +12,7 @@ from typing import Any, Final
 
 import trio
 
-from gossamer.node.errors import (
-    FrameTooLarge,
-    PeerUnreachable,
-    TransportBroken,
-    TransportClosed,
-)
+from gossamer.node.errors import FrameTooLarge, PeerUnreachable, TransportBroken
 from gossamer.node.monitoring.cluster import FIGURES, Report, cluster_view
 from gossamer.node.monitoring.members import MemberTable
 from gossamer.node.security.identity import key_text
@@ -154,7 +149,7 @@ class ClusterReports:
         async with limiter:
             try:
                 await self._pool.connect(key)
-            except (PeerUnreachable, TransportBroken, TransportClosed):
+            except (PeerUnreachable, TransportBroken):
                 return
         self._ask(key, frame)
 

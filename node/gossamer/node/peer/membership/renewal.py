@@ -25,8 +25,8 @@ from attrs import evolve
 from gossamer.node.errors import (
     BadFrame,
     FrameTooLarge,
+    JoinError,
     NodeError,
-    RenewalError,
     RevokedCertificateError,
     SecurityError,
     StoreError,
@@ -261,7 +261,7 @@ class RenewalService:
         try:
             found = accept(self.member, renewed, self._now())
             await self._writer.run(lambda _: save_renewed(found))
-        except RenewalError:
+        except JoinError:
             return  # it came by several ways
         except (SecurityError, StoreError, OSError) as error:
             log.warning("a renewed certificate is of no use", cause=str(error))
@@ -383,7 +383,7 @@ class RenewalService:
     def _take_for_own(self, renewed: Renewed) -> None:
         try:
             accept(self.member, renewed, self._now())
-        except RenewalError:
+        except JoinError:
             return  # it came by several ways, or is an old one
         except UntimelyCertificateError as error:
             log.warning("a renewed certificate is of no use", cause=str(error))

@@ -16,13 +16,7 @@ from typing import Final, Protocol
 import trio
 from attrs import define, field, frozen
 
-from gossamer.node.errors import (
-    BadFrame,
-    NoAnswerError,
-    PeerUnreachable,
-    TransportBroken,
-    TransportClosed,
-)
+from gossamer.node.errors import BadFrame, NoAnswerError, PeerUnreachable, TransportBroken
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.security.identity import decode, encode
@@ -145,7 +139,7 @@ class Messages:
                 await self._pool.send(key, frame)
                 await asked.over.wait()
                 why = "the connection ended before its answer"
-        except (PeerUnreachable, TransportBroken, TransportClosed, CapacityError) as error:
+        except (PeerUnreachable, TransportBroken, CapacityError) as error:
             why = str(error)
         finally:
             del self._asked[number]

@@ -10,7 +10,7 @@ from attrs import evolve, frozen
 from gossamer.node.errors import (
     CertificateError,
     ClusterFolderError,
-    RenewalError,
+    JoinError,
     RevokedCertificateError,
 )
 from gossamer.node.security.certificates import (
@@ -270,7 +270,7 @@ def renew_peer(registrar: Registrar, store: Store, request: RenewalRequest, now:
 
     Raises:
         CertificateError: the request is of nobody who belongs, or is revoked.
-        RenewalError: it is not signed, comes too early, wants a name that another member has, or is
+        JoinError: it is not signed, comes too early, wants a name that another member has, or is
             about a certificate that is too old and not on record here.
     """
     authority = registrar.member.authority
@@ -284,7 +284,7 @@ def renew_peer(registrar: Registrar, store: Store, request: RenewalRequest, now:
         if name == last.name:
             _check_due(store, peer, last, now)
         elif registrar.is_taken(store, name, peer.key, now):
-            raise RenewalError(f"another member has the name {name!r}", NAME_TAKEN)
+            raise JoinError(f"another member has the name {name!r}", NAME_TAKEN)
         if last is peer or not _is_good(last, now) or name != last.name:
             last = issue_certificate(authority, registrar.signer, peer.public_key, name, now)
             record_certificate(store, last)
@@ -312,14 +312,14 @@ def _check_due(store: Store, peer: PeerCertificate, last: PeerCertificate, now: 
     if now >= peer.not_after:
         known = store.admissions.certificates_of_key(peer.key)
         if peer.serial not in {one.serial for one in known}:
-            raise RenewalError(
+            raise JoinError(
                 f"the certificate of peer {key_text(peer.key)} has expired and is not on record"
                 " here; it needs a new invitation",
                 NOT_ON_RECORD,
             )
     elif last is peer and peer.not_before <= now < due_at(peer, RENEWABLE):
         day = date_text(due_at(peer, RENEWABLE))
-        raise RenewalError(
+        raise JoinError(
             f"the certificate of peer {key_text(peer.key)} can be renewed from {day} on", TOO_EARLY
         )
 
@@ -333,7 +333,7 @@ def renew_here(
     has ``name`` from now on, where that is given and another.
 
     Raises:
-        RenewalError: another member has that name.
+        JoinError: another member has that name.
     """
     member = registrar.member
     if force or now >= authority_due_at(member.authority):
@@ -342,7 +342,7 @@ def renew_here(
     early = now < certificate.not_before  # made by a clock that was ahead
     name = name or certificate.name
     if name != certificate.name and registrar.is_taken(store, name, certificate.key, now):
-        raise RenewalError(f"another member has the name {name!r}", NAME_TAKEN)
+        raise JoinError(f"another member has the name {name!r}", NAME_TAKEN)
     if force or early or now >= due_at(certificate) or name != certificate.name:
         key = member.identity.public_key
         certificate = issue_certificate(member.authority, registrar.signer, key, name, now)

@@ -216,9 +216,9 @@ async def renew_at(
     """``member`` with a new certificate from a join server at ``addresses``; nothing is written.
 
     Raises:
-        JoinError: the holder of the authority's key does not renew it, or no holder of this
-            cluster was found at any of them.
-        CertificateError, RenewalError: what was answered is of no use.
+        JoinError: the holder of the authority's key does not renew it, no holder of this cluster
+            was found at any of them, or what was answered is no newer certificate.
+        CertificateError: what was answered is of no use.
     """
     attempts = []
     for host, port in addresses:

@@ -18,7 +18,6 @@ from gossamer.node.errors import (
     CertificateError,
     JoinError,
     NodeError,
-    RenewalError,
     RevokedCertificateError,
     SignedDataError,
 )
@@ -211,7 +210,7 @@ class JoinServer:
             answer = await self._admit(asked)
         except RevokedCertificateError:
             return join_protocol.REVOKED, None
-        except (JoinError, RenewalError) as error:
+        except JoinError as error:
             return error.cause or join_protocol.BAD_REQUEST, None
         except (SignedDataError, CertificateError, ConfigError):
             return join_protocol.BAD_REQUEST, None

@@ -17,7 +17,7 @@ from gossamer.node.broker.contract.wire import OVERLAY_FRAMES
 from gossamer.node.broker.engine.engine import MICROSECONDS, Engine
 from gossamer.node.broker.families.scot.settings import MAX_CLUSTERS, is_part
 from gossamer.node.broker.links.links import Neighbour, Neighbours
-from gossamer.node.errors import BadFrame, TransportBroken, TransportClosed
+from gossamer.node.errors import BadFrame, TransportBroken
 from gossamer.node.security.identity import key_text
 from gossamer.node.transport.base.base import Farewell, PeerIdentity
 from gossamer.node.transport.base.frames import encode_frame
@@ -98,7 +98,7 @@ class ScotNeighbours(Neighbours):
             overlay=self._overlay,
             takes_over=self._settings.take_over,
         )
-        with suppress(TransportClosed, TransportBroken):
+        with suppress(TransportBroken):
             connection.try_send(place)
         self._begin(one)
 
