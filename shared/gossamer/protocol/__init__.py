@@ -72,11 +72,12 @@ if TYPE_CHECKING:
     )
     from gossamer.protocol.content.subscription import parse_subscription
     from gossamer.protocol.dissemination.cost import Bill, price
-    from gossamer.protocol.dissemination.graphs.errors import (
+    from gossamer.protocol.dissemination.graphs.graph import (
         DisconnectedError,
+        Graph,
         TreesError,
+        make_graph,
     )
-    from gossamer.protocol.dissemination.graphs.graph import Graph, make_graph
     from gossamer.protocol.dissemination.optimum import document_bill, document_costs, lower_bounds
     from gossamer.protocol.dissemination.plan import Plan, make_plan
     from gossamer.protocol.dissemination.sample import Sample, make_sample
@@ -237,8 +238,9 @@ _PLACES = {
     ),
     "gossamer.protocol.content.subscription": "parse_subscription",
     "gossamer.protocol.dissemination.cost": "Bill price",
-    "gossamer.protocol.dissemination.graphs.errors": "DisconnectedError TreesError",
-    "gossamer.protocol.dissemination.graphs.graph": "Graph make_graph",
+    "gossamer.protocol.dissemination.graphs.graph": (
+        "DisconnectedError Graph TreesError make_graph"
+    ),
     "gossamer.protocol.dissemination.optimum": "document_bill document_costs lower_bounds",
     "gossamer.protocol.dissemination.plan": "Plan make_plan",
     "gossamer.protocol.dissemination.sample": "Sample make_sample",

@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer.protocol.dissemination.cost import deliver_by_group, deliveries_on, price_deliveries
-from gossamer.protocol.dissemination.graphs.errors import no_weight
-from gossamer.protocol.dissemination.graphs.graph import Graph, Reals, Words
+from gossamer.protocol.dissemination.graphs.graph import Graph, Reals, Words, no_weight
 from gossamer.protocol.dissemination.graphs.spanning import Trees, make_trees
 from gossamer.protocol.dissemination.grouping import merge_by_overlap
 from gossamer.protocol.dissemination.plan import Plan, compute_tree, make_plan, regroup

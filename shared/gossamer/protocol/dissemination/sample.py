@@ -11,12 +11,13 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.protocol.dissemination.graphs.errors import (
+from gossamer.protocol.dissemination.graphs.graph import (
+    Reals,
     TreesError,
+    Words,
     no_broker,
     no_weight,
 )
-from gossamer.protocol.dissemination.graphs.graph import Reals, Words
 from gossamer.protocol.kernel.struct import Struct
 
 

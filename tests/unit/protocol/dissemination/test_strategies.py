@@ -11,8 +11,12 @@ import pytest
 
 from gossamer.protocol.dissemination import strategies
 from gossamer.protocol.dissemination.cost import price
-from gossamer.protocol.dissemination.graphs.errors import DisconnectedError, TreesError
-from gossamer.protocol.dissemination.graphs.graph import NONE, make_graph
+from gossamer.protocol.dissemination.graphs.graph import (
+    NONE,
+    DisconnectedError,
+    TreesError,
+    make_graph,
+)
 from gossamer.protocol.dissemination.grouping import Mergers, merge_by_gain, merge_by_overlap
 from gossamer.protocol.dissemination.optimum import document_costs
 from gossamer.protocol.dissemination.plan import Plan, cost_of_union, make_plan, merge, regroup

@@ -18,8 +18,7 @@ from gossamer.protocol.dissemination.capacities import (
     scale_of,
 )
 from gossamer.protocol.dissemination.cost import Bill
-from gossamer.protocol.dissemination.graphs.errors import TreesError
-from gossamer.protocol.dissemination.graphs.graph import Graph, make_graph
+from gossamer.protocol.dissemination.graphs.graph import Graph, TreesError, make_graph
 from gossamer.protocol.dissemination.optimum import (
     best_routes,
     document_bill,

@@ -16,8 +16,7 @@ import attrs
 import numpy as np
 
 from gossamer.protocol.dissemination.capacities import read_capacities
-from gossamer.protocol.dissemination.graphs.errors import TreesError
-from gossamer.protocol.dissemination.graphs.graph import Reals
+from gossamer.protocol.dissemination.graphs.graph import Reals, TreesError
 from gossamer.protocol.dissemination.sample import Sample
 from gossamer.protocol.dissemination.semcast import CHANNELS
 from gossamer.protocol.dissemination.strategies import MANAGEABLE

@@ -14,8 +14,14 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.protocol.dissemination.graphs.errors import DisconnectedError, TreesError, in_brief
-from gossamer.protocol.dissemination.graphs.graph import Graph, components_of, make_graph
+from gossamer.protocol.dissemination.graphs.graph import (
+    DisconnectedError,
+    Graph,
+    TreesError,
+    components_of,
+    in_brief,
+    make_graph,
+)
 from gossamer.protocol.kernel.draws import below, mix
 from gossamer.sim.errors import ScenarioError
 
