@@ -29,7 +29,7 @@ from gossamer.spark.configuration import (
     options_at_start,
     python_of,
 )
-from gossamer.spark.errors import ClusterError, ClusterLost, JobError, WorkerLost
+from gossamer.spark.errors import ClusterLost, JobError, WorkerLost
 from gossamer.spark.gateway import find_java_home, java_version
 from gossamer.spark.jobs import explained
 from gossamer.spark.masters import check_is_connect, check_is_master, check_reachable
@@ -102,12 +102,12 @@ def test_without_spark_the_sentence_says_what_to_install(
 
 def test_a_master_has_an_address_and_answers_or_is_named() -> None:
     for master in ("spark://", "spark://host", "spark://host:port", "sc://h:0"):
-        with pytest.raises(ClusterError, match=r"expected s(park|c)://HOST:PORT"):
+        with pytest.raises(SimulationError, match=r"expected s(park|c)://HOST:PORT"):
             check_reachable(master)
     port = free_ports(1)
     for scheme in ("spark", "sc"):
         sentence = rf"--master is '{scheme}://.*nobody answers"
-        with pytest.raises(ClusterError, match=sentence) as told:
+        with pytest.raises(SimulationError, match=sentence) as told:
             check_reachable(f"{scheme}://127.0.0.1:{port}")
         assert f"127.0.0.1:{port}: " in str(told.value)
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -136,7 +136,9 @@ def test_somebody_who_is_no_server_of_spark_connect_is_known(
         serving = threading.Thread(target=serve)
         serving.start()
         address = f"sc://127.0.0.1:{server.getsockname()[1]}"
-        with pytest.raises(ClusterError, match="whoever answers there is no server of Spark Con"):
+        with pytest.raises(
+            SimulationError, match="whoever answers there is no server of Spark Con"
+        ):
             check_is_connect(address)
         serving.join()
 
@@ -148,7 +150,7 @@ def test_who_is_no_master_is_known_at_once(session: Any, monkeypatch: pytest.Mon
         hasty = {key: value.replace("8s", "1s") for key, value in masters._QUICK.items()}
         patch.setattr(masters, "_QUICK", hasty)
         silent = f"spark://127.0.0.1:{server.getsockname()[1]}"
-        with pytest.raises(ClusterError, match="whoever answers there is no master, or one of"):
+        with pytest.raises(SimulationError, match="whoever answers there is no master, or one of"):
             check_is_master(java, silent, {})
     started = java.org.apache.spark.deploy.master.Master.startRpcEnvAndEndpoint
     master = started("127.0.0.1", 0, 0, conf)._1()

@@ -111,12 +111,10 @@ class EventInputError(NodeError):
     """An event given on the command line or in a file is none; it was not published.
 
     Attributes:
-        place: the argument or line.
         reason: what is wrong with it, and what was expected.
     """
 
     def __init__(self, place: str, reason: str) -> None:
-        self.place = place
         self.reason = reason
         super().__init__(f"{place}: {reason}")
 
@@ -134,16 +132,9 @@ class InterfaceError(NodeError):
 
 
 class NoAnswerError(NodeError):
-    """A peer did not answer a question; it may have taken it or not.
-
-    Attributes:
-        key: its permanent key.
-        reason: what happened, in words.
-    """
+    """The peer of a permanent key did not answer a question; it may have taken it or not."""
 
     def __init__(self, key: int, reason: str) -> None:
-        self.key = key
-        self.reason = reason
         super().__init__(f"peer {key:016x} gave no answer ({reason})")
 
 
@@ -276,7 +267,7 @@ class StoreError(NodeError):
 class BadFrame(NodeError, RemoteProtocolError):
     """A peer sent a frame that breaks the rules; nothing of it was used.
 
-    Attributes:
+    Args:
         frame: type of the frame, or "frame" where it was not even readable.
         field: what is wrong in it: the path of a field, or a property such as "length".
         value: the value found, shortened.
@@ -284,10 +275,6 @@ class BadFrame(NodeError, RemoteProtocolError):
     """
 
     def __init__(self, frame: str, field: str, value: str, expected: str) -> None:
-        self.frame = frame
-        self.field = field
-        self.value = value
-        self.expected = expected
         super().__init__(f"{frame}: {field} is {value}, expected {expected}")
 
 
@@ -308,16 +295,9 @@ class ChangedEvent(BadFrame):
 
 
 class FrameTooLarge(NodeError, LocalProtocolError):
-    """We were about to send a frame that every peer would refuse; it was not sent.
-
-    Attributes:
-        size: bytes of the frame.
-        limit: bytes that a frame may have (setting `frame_bytes`).
-    """
+    """We were about to send a frame that every peer would refuse; it was not sent."""
 
     def __init__(self, size: int, limit: int) -> None:
-        self.size = size
-        self.limit = limit
         super().__init__(f"a frame of {size} bytes, expected at most {limit} (frame_bytes)")
 
 
@@ -361,7 +341,6 @@ class PeerUnreachable(NodeError):
     """No address of a peer led to it; nothing was sent.
 
     Attributes:
-        key: permanent key of the peer, None where it was not known.
         attempts: every address tried, with what went wrong there.
         retry_s: seconds until another attempt is made; 0 where one may be made now.
     """
@@ -369,7 +348,6 @@ class PeerUnreachable(NodeError):
     def __init__(
         self, key: int | None, attempts: Sequence[tuple[str, str]], retry_s: float = 0.0
     ) -> None:
-        self.key = key
         self.attempts = tuple(attempts)
         self.retry_s = retry_s
         who = "the peer" if key is None else f"peer {key:016x}"

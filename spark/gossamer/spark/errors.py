@@ -11,20 +11,6 @@ CONNECT = "pip install 'pyspark[connect]'"
 NO_WORKERS = "the cluster has had no worker"
 
 
-class ClusterError(SimulationError):
-    """A Spark session cannot be had as asked; nothing was begun.
-
-    Attributes:
-        master: the address that was asked for.
-        reason: what is wrong with it, in words.
-    """
-
-    def __init__(self, master: str, reason: str) -> None:
-        self.master = master
-        self.reason = reason
-        super().__init__(f"--master is {master!r}, {reason}")
-
-
 class JobError(SimulationError):
     """A Spark job failed; what it was to write is not there."""
 
@@ -38,3 +24,8 @@ class ClusterLost(JobError, SweepStopped):
 
 class WorkerLost(JobError):
     """The process or machine that ran a task is gone; the task may be tried again."""
+
+
+def no_session(master: str, reason: str) -> SimulationError:
+    """The error of a master at which there is no session as asked; nothing was begun."""
+    return SimulationError(f"--master is {master!r}, {reason}")

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from gossamer.spark.errors import NO_WORKERS, ClusterError
+from gossamer.spark.errors import NO_WORKERS, no_session
 from gossamer.spark.jobs import java_may_be_gone
 
 _DIALLING_S: Final = 5.0
@@ -34,7 +34,7 @@ def check_reachable(master: str) -> None:
     """Ask whether anybody answers at the addresses of ``spark://`` or ``sc://``; others pass.
 
     Raises:
-        ClusterError: nobody does, or an address is none.
+        SimulationError: nobody does, or an address is none.
     """
     reasons = []
     addresses = _addresses(master)
@@ -46,7 +46,7 @@ def check_reachable(master: str) -> None:
         else:
             return
     if addresses:
-        raise ClusterError(master, f"where nobody answers ({'; '.join(reasons)})")
+        raise no_session(master, f"where nobody answers ({'; '.join(reasons)})")
 
 
 def check_is_connect(remote: str) -> None:
@@ -55,7 +55,7 @@ def check_is_connect(remote: str) -> None:
     Spark itself waits without end, deaf to signals, for one that accepts connections and is silent.
 
     Raises:
-        ClusterError: nobody who answers is one.
+        SimulationError: nobody who answers is one.
     """
     try:
         import grpc
@@ -66,7 +66,7 @@ def check_is_connect(remote: str) -> None:
     try:
         grpc.channel_ready_future(channel).result(timeout=_GREETING_S)
     except grpc.FutureTimeoutError:
-        raise ClusterError(remote, f"where no session can be had ({NO_SERVER})") from None
+        raise no_session(remote, f"where no session can be had ({NO_SERVER})") from None
     finally:
         channel.close()
 
@@ -82,7 +82,7 @@ def _addresses(master: str) -> list[tuple[str, int]]:
         if scheme == _CONNECT and not host:
             host, port = address, str(_CONNECT_PORT)
         if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-            raise ClusterError(master, f"expected {scheme}://HOST:PORT")
+            raise no_session(master, f"expected {scheme}://HOST:PORT")
         found.append((host.strip("[]"), int(port)))
     return found
 
@@ -100,7 +100,7 @@ def check_is_master(java: Any, master: str, options: Mapping[str, str]) -> None:
         options: of Spark, among which may be how connections are secured.
 
     Raises:
-        ClusterError: nobody who answers is a master.
+        SimulationError: nobody who answers is a master.
     """
     if not master.startswith(f"{_STANDALONE}://"):
         return
@@ -112,7 +112,7 @@ def check_is_master(java: Any, master: str, options: Mapping[str, str]) -> None:
         return
     try:
         if not any(_is_master(java, asker, address) for address in _addresses(master)):
-            raise ClusterError(master, f"where no session can be had ({NO_MASTER})")
+            raise no_session(master, f"where no session can be had ({NO_MASTER})")
     except Py4JJavaError:
         return
     finally:

@@ -38,7 +38,7 @@ from gossamer.spark.configuration import (
     python_of,
     remote_of,
 )
-from gossamer.spark.errors import CONNECT, EXTRA, ClusterError, JobError
+from gossamer.spark.errors import CONNECT, EXTRA, JobError, no_session
 from gossamer.spark.gateway import find_java_home, own_java, start_java
 from gossamer.spark.jobs import java_may_be_gone, job_errors
 from gossamer.spark.masters import (
@@ -103,8 +103,8 @@ def spark_session(settings: SessionSettings | None = None) -> Iterator[Any]:
     """A Spark session, stopped at the end if it was made here.
 
     Raises:
-        SimulationError: Spark or Java is not installed.
-        ClusterError: the master does not answer, or its address is none.
+        SimulationError: Spark or Java is not installed, the master does not answer, or its address
+            is none.
         ScenarioError: an option has no effect on that session.
         JobError: there is no room for temporary files.
     """
@@ -235,19 +235,17 @@ def _make(settings: SessionSettings, folder: Path) -> Any:
         else:
             _configured(session, settings)
         return session
-    except ClusterError:
-        raise
     except ImportError as error:
         reason = f'but Spark Connect is not installed ({error.name or error}): "{CONNECT}"'
-        raise ClusterError(remote or "", reason) from None
+        raise no_session(remote or "", reason) from None
     except (PySparkException, RuntimeError, OSError) as error:
         reason = f"where no session can be had ({_first_line(error)})"
-        raise ClusterError(settings.master or "local[*]", reason) from error
+        raise no_session(settings.master or "local[*]", reason) from error
     except Exception as error:  # Java's own exceptions, whose class belongs to the bridge to Java
         if not type(error).__module__.startswith("py4j"):
             raise
         reason = f"where no session can be had ({_first_line(error)})"
-        raise ClusterError(settings.master or "local[*]", reason) from error
+        raise no_session(settings.master or "local[*]", reason) from error
 
 
 def _ask_master(settings: SessionSettings, options: Mapping[str, str]) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from gossamer.command.paths import foreign_storage
 from gossamer.sim.errors import ScenarioError
-from gossamer.spark.errors import ClusterError
+from gossamer.spark.errors import no_session
 from gossamer.spark.jobs import job_errors
 from gossamer.spark.shipping import looking
 
@@ -77,7 +77,7 @@ def require_same_versions(session: Any, tasks: int) -> None:
         tasks: how many look; as many as run at a time, so that all executors do.
 
     Raises:
-        ClusterError: one lacks the package, or has another version of it or what it needs.
+        SimulationError: one lacks the package, or has another version of it or what it needs.
         JobError: no executor can be asked.
     """
     expected = versions_here()
@@ -90,7 +90,7 @@ def require_same_versions(session: Any, tasks: int) -> None:
     reasons = [differs(host, expected, found[host]) for host in sorted(found)]
     reason = next(filter(None, reasons), None)
     if reason is not None:
-        raise ClusterError(str(session.conf.get("spark.master", "")), reason)
+        raise no_session(str(session.conf.get("spark.master", "")), reason)
 
 
 @contextmanager
