@@ -14,9 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from gossamer.sim.errors import ScenarioError
-from gossamer.sim.results.results import ResultsError
-from gossamer.sim.results.storage.place import LocalPlace, PlaceError
+from gossamer.sim.errors import ResultsError, ScenarioError
+from gossamer.sim.results.storage.place import LocalPlace
 from gossamer.spark.commands.cli import app
 from gossamer.spark.crunch.folders import find_runs
 from gossamer.spark.crunch.kept_runs import RUNS_FILE, check_is_appendable
@@ -158,7 +157,7 @@ def test_what_cannot_be_appended_to_is_refused_and_stays(
         told = {"format": 1, "partition_by": ["nodes"], "runs": []} | kept
         (tmp_path / "out" / RUNS_FILE).write_text(json.dumps(told))
     before = contents(tmp_path)
-    with pytest.raises((PlaceError, ScenarioError)) as refused:
+    with pytest.raises((ResultsError, ScenarioError)) as refused:
         check_is_appendable(LocalPlace(tmp_path / "out"), find_runs([run]), asked)
     assert sentence in str(refused.value)
     assert "\n" not in str(refused.value)
@@ -176,9 +175,9 @@ def test_a_changed_run_is_refused(session: Any, partitioned: Appended, tmp_path:
     shutil.rmtree(changed)
     write_run(changed, 9)
     sentence = r"40-1 has changed since .* took it in, expected the same"
-    with pytest.raises(PlaceError, match=sentence):
+    with pytest.raises(ResultsError, match=sentence):
         crunch(session, [changed], out, append=True)
     assert contents(out) == before
     (out / "measures.parquet").unlink()
-    with pytest.raises(PlaceError, match=r"measures\.parquet does not exist, expected a table"):
+    with pytest.raises(ResultsError, match=r"measures\.parquet does not exist, expected a table"):
         crunch(session, [runs / partitioned.first[1].name], out, append=True)

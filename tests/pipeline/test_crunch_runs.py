@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from gossamer.sim.errors import ResultsError
 from gossamer.sim.results.interval_plots import axis_of, decided_by
 from gossamer.sim.results.results import read_results, write_results
-from gossamer.sim.results.storage.place import PlaceError
 from gossamer.sim.studies.peers.measuring.records import (
     CYCLE_COLUMNS,
     DELIVERY_COLUMNS,
@@ -285,7 +285,7 @@ SPOILT: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("sentence", SPOILT)
 def test_what_cannot_be_read_is_refused_first(tmp_path: Path, sentence: str) -> None:
     SPOILT[sentence](write_runs(tmp_path / "runs", 1, 2))
-    with pytest.raises(PlaceError, match=re.escape(sentence)):
+    with pytest.raises(ResultsError, match=re.escape(sentence)):
         find_runs([tmp_path / "runs"])
 
 
@@ -296,7 +296,7 @@ def test_a_system_without_tables_is_known_by_its_summary_alone(tmp_path: Path) -
 
 def test_a_table_that_is_damaged_inside_leaves_nothing(session: Any, tmp_path: Path) -> None:
     damage(write_run(tmp_path / "runs") / "kindred" / "deliveries.parquet")
-    with pytest.raises((JobError, PlaceError), match=r"deliveries\.parquet is damaged") as failed:
+    with pytest.raises((JobError, ResultsError), match=r"deliveries\.parquet is damaged") as failed:
         crunch(session, tmp_path / "runs", tmp_path / "out")
     assert "\n" not in str(failed.value)
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import gossamer.spark.crunch.counting.matches as matches
 import gossamer.spark.crunch.counting.tallies as tallies
 from gossamer.protocol.peer.space.ring import RING
-from gossamer.sim.results.storage.place import PlaceError
+from gossamer.sim.errors import ResultsError
 from gossamer.sim.row_tables.kinds import WorkloadRequest, make_workload
 from gossamer.sim.study.plot import PlotOptions, plots_as
 from gossamer.sim.study.statistics import PER_CENTS, gini, percentile, percentile_place
@@ -286,6 +286,6 @@ def test_an_unreadable_workload_is_refused(tmp_path: Path, sentence: str) -> Non
     write_by_hand(tmp_path / "w", "vinifera", WorkloadRequest(subscriptions=20, events=10))
     assert [run.name for run in find_runs([tmp_path])] == [f"{tmp_path}/w"]
     SPOILT[sentence](tmp_path / "w")
-    with pytest.raises(PlaceError, match=re.escape(sentence)) as refused:
+    with pytest.raises(ResultsError, match=re.escape(sentence)) as refused:
         find_runs([tmp_path])
     assert "\n" not in str(refused.value)

@@ -13,7 +13,8 @@ import pytest
 
 import gossamer.sim.results.storage.options as options
 import gossamer.spark.session as session_module
-from gossamer.sim.results.storage.place import LocalPlace, PlaceError, place_of
+from gossamer.sim.errors import ResultsError
+from gossamer.sim.results.storage.place import LocalPlace, place_of
 from gossamer.sim.results.storage.remote import RemotePlace
 from gossamer.sim.row_tables.kinds import WorkloadRequest
 from gossamer.spark.crunch.crunching import Crunched
@@ -56,7 +57,7 @@ def test_a_workload_in_a_store_is_that_of_this_machine(
     marker = json.loads(found.pop(MARKER))
     assert found == here
     assert marker == {"files": {name: len(found[name]) for name in sorted(found)}}
-    with pytest.raises(PlaceError, match="already holds results"):
+    with pytest.raises(ResultsError, match="already holds results"):
         write_workload(session, kind, ASKED, folder)
 
 
@@ -88,7 +89,7 @@ def test_a_store_that_goes_on_failing_is_named_and_nothing_is_left(
     session: Any, store: ObjectStore, folder: RemotePlace, contains: str, how: str
 ) -> None:
     store.fail(method="PUT", contains=contains, how=how, times=10_000)
-    with pytest.raises((JobError, PlaceError), match=str(folder)) as failed:
+    with pytest.raises((JobError, ResultsError), match=str(folder)) as failed:
         write_workload(session, "vinifera", ASKED, folder, partitions=2)
     assert "\n" not in str(failed.value)
     assert stored(folder) == {}
@@ -98,7 +99,7 @@ def test_what_a_killed_process_left_is_replaced_and_other_files_are_not(
     session: Any, folder: RemotePlace
 ) -> None:
     (folder / "mine").write_bytes(b"1")
-    with pytest.raises(PlaceError, match=r"already holds files \(mine\)"):
+    with pytest.raises(ResultsError, match=r"already holds files \(mine\)"):
         write_workload(session, "vinifera", ASKED, folder)
     assert stored(folder) == {"mine": b"1"}
     (folder / "_WRITING").write_bytes(b"all or nothing\n")  # as the killed process had begun
@@ -131,9 +132,9 @@ def test_a_sweep_in_a_store_is_resumed_to_the_same_table(
     summary = f"runs/{plan.points[0].name}/summary.json"
     for name in (MARKER, LINEAGE_FILE, "points.csv", "points.parquet", summary):
         (folder / name).delete()
-    with pytest.raises(PlaceError, match="holds an unfinished sweep; go on with it by --resume"):
+    with pytest.raises(ResultsError, match="holds an unfinished sweep; go on with it by --resume"):
         run_sweep(session, plan, folder, SweepOptions())
-    with pytest.raises(PlaceError, match="is of another sweep"):
+    with pytest.raises(ResultsError, match="is of another sweep"):
         run_sweep(session, attrs.evolve(plan, name="other"), folder, SweepOptions(resume=True))
     resumed = run_sweep(session, plan, folder, SweepOptions(resume=True, at_once=1))
     assert resumed.ran == 1
@@ -147,7 +148,7 @@ def test_a_sweep_in_a_store_is_read_with_its_scenario(tmp_path: Path, folder: Re
         (folder / name).write_bytes((tmp_path / name).read_bytes())
     assert read_sweep_at(folder / "sweep.toml") == plan
     (folder / "base.toml").delete()
-    with pytest.raises(PlaceError, match=r"base\.toml does not exist, expected a file"):
+    with pytest.raises(ResultsError, match=r"base\.toml does not exist, expected a file"):
         read_sweep_at(folder / "sweep.toml")
 
 
@@ -157,7 +158,7 @@ def test_a_file_that_a_workload_needs_is_fetched(tmp_path: Path, folder: RemoteP
         assert (copy.name, copy.read_bytes()) == ("graph.gml", b"graph [ ]")
     assert not copy.exists()
     with (
-        pytest.raises(PlaceError, match=r"absent\.gml does not exist, expected a file"),
+        pytest.raises(ResultsError, match=r"absent\.gml does not exist, expected a file"),
         (folder / "absent.gml").fetched(),
     ):
         pytest.fail("was fetched")
@@ -193,7 +194,7 @@ def test_results_in_a_store_grow_whole_or_not_at_all(
     crunch(session, first, folder, partition_by=("seed",), append=True)
     whole = stored(folder)
     store.fail(method="PUT", contains="_append/", how="refused", times=10_000)
-    with pytest.raises(PlaceError, match="is refused to these credentials"):
+    with pytest.raises(ResultsError, match="is refused to these credentials"):
         crunch(session, second, folder, append=True)
     store.heal()
     assert stored(folder) == whole
@@ -213,7 +214,7 @@ def test_results_in_a_store_grow_whole_or_not_at_all(
 def test_a_damaged_table_in_a_store_is_not_its_fault(tmp_path: Path, folder: RemotePlace) -> None:
     for name, content in contents(write_run(tmp_path / "run")).items():
         (folder / name).write_bytes(content[:-9] if name.endswith("events.parquet") else content)
-    with pytest.raises(PlaceError, match=r"events\.parquet is damaged or no Parquet table"):
+    with pytest.raises(ResultsError, match=r"events\.parquet is damaged or no Parquet table"):
         find_runs([folder])
 
 

@@ -16,7 +16,8 @@ import psutil
 import pytest
 
 import gossamer.spark.sweep.running as running
-from gossamer.sim.results.results import ResultsError, read_results
+from gossamer.sim.errors import ResultsError
+from gossamer.sim.results.results import read_results
 from gossamer.sim.results.sweeps.plan import read_sweep
 from gossamer.spark.sweep.running import SweepOptions, run_sweep
 from gossamer.spark.sweep.task import run_on

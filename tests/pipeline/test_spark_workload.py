@@ -26,8 +26,8 @@ from typer.testing import CliRunner
 import gossamer.spark.workload.writing as parts
 import gossamer.spark.workload.writing as writing
 from gossamer.sim.churn import read_trace
-from gossamer.sim.results.results import ResultsError
-from gossamer.sim.results.storage.place import LocalPlace, PlaceError
+from gossamer.sim.errors import ResultsError
+from gossamer.sim.results.storage.place import LocalPlace
 from gossamer.sim.row_tables.kinds import KINDS, WorkloadRequest, make_workload
 from gossamer.sim.row_tables.vinifera import ChurnRows
 from gossamer.spark.commands.cli import app
@@ -227,5 +227,5 @@ def test_credentials_are_not_kept() -> None:
 def test_no_or_bad_lineage_is_refused(tmp_path: Path, content: str | None, sentence: str) -> None:
     if content is not None:
         (tmp_path / LINEAGE_FILE).write_text(content)
-    with pytest.raises(PlaceError, match=sentence):
+    with pytest.raises(ResultsError, match=sentence):
         read_lineage(LocalPlace(tmp_path))

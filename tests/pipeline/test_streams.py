@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from gossamer.sim.results.storage.place import LocalPlace, PlaceError
+from gossamer.sim.errors import ResultsError
+from gossamer.sim.results.storage.place import LocalPlace
 from gossamer.spark.commands.cli import app
 from gossamer.spark.errors import JobError
 from gossamer.spark.stream.due import WindowSettings, subscribers_of
@@ -198,20 +199,22 @@ WRONG = {"subscriber": "a", "expression": "cost > 1", "schema": SCHEMA, "since":
 )
 def test_unreadable_subscribers_are_refused(tmp_path: Path, told: str, sentence: str) -> None:
     (tmp_path / "a").mkdir()
-    with pytest.raises(PlaceError, match="has no subscribers, expected folders with subscription"):
+    with pytest.raises(
+        ResultsError, match="has no subscribers, expected folders with subscription"
+    ):
         subscribers_of(LocalPlace(tmp_path))
     (tmp_path / "a" / "subscription.json").write_text(told)
-    with pytest.raises(PlaceError, match=sentence):
+    with pytest.raises(ResultsError, match=sentence):
         subscribers_of(LocalPlace(tmp_path))
 
 
 def test_other_things_and_names_of_patterns_are_refused(session: Any, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "mine").write_text("1")
-    with pytest.raises(PlaceError, match=r"holds files \(mine\), expected a new folder"):
+    with pytest.raises(ResultsError, match=r"holds files \(mine\), expected a new folder"):
         was_begun(LocalPlace(tmp_path / "other"), {"window_s": 1})
     subscribe(tmp_path / "got [1]", "a", "price > 1")
-    with pytest.raises(PlaceError, match="expected a name without any of"):
+    with pytest.raises(ResultsError, match="expected a name without any of"):
         follow_stream(session, follow(tmp_path / "got [1]"), LocalPlace(tmp_path / "out"))
     assert not list(tmp_path.rglob("stream.json"))
 
@@ -250,7 +253,7 @@ def test_nothing_to_follow_or_another_stream_is_refused_before_spark_starts(tmp_
 
     def refusal() -> str:
         done = CliRunner().invoke(app, ["stream", str(got), "--out", str(out), *options])
-        assert isinstance(done.exception, PlaceError)
+        assert isinstance(done.exception, ResultsError)
         return str(done.exception)
 
     assert "holds nothing to follow, expected files of a subscriber" in refusal()

@@ -15,8 +15,8 @@ import pytest
 
 import gossamer.spark.sweep.running as running
 from gossamer.command.main import main
-from gossamer.sim.errors import ScenarioError, SimulationError
-from gossamer.sim.results.results import ResultsError, read_results
+from gossamer.sim.errors import ResultsError, ScenarioError, SimulationError
+from gossamer.sim.results.results import read_results
 from gossamer.sim.results.summary import result_hash
 from gossamer.sim.results.sweeps.plan import Point, read_sweep
 from gossamer.sim.studies.peers.inputs.scenario import Scenario

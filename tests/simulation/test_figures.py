@@ -16,7 +16,7 @@ import attrs
 import pyarrow.parquet as pq
 import pytest
 
-from gossamer.sim.errors import ScenarioError
+from gossamer.sim.errors import ResultsError, ScenarioError
 from gossamer.sim.figures import FIGURES
 from gossamer.sim.figures.covering import readings as covering_readings
 from gossamer.sim.figures.covering.figures import BURSTS
@@ -30,7 +30,6 @@ from gossamer.sim.figures.kindred.setup import KINDRED
 from gossamer.sim.figures.scot import studies as scot_readings
 from gossamer.sim.figures.vinifera.claims import expected_lookup_hops
 from gossamer.sim.figures.vinifera.studies import QUICK
-from gossamer.sim.results.results import ResultsError
 from gossamer.sim.study.plot import USUAL, PlotOptions, plots_as
 from support.checkout import ROOT
 from support.draws import with_campaigns

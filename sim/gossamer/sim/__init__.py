@@ -117,13 +117,13 @@ if TYPE_CHECKING:
     from gossamer.sim.engine.windows.window_engine import WindowEngine
     from gossamer.sim.engine.windows.worker_threads import spread_over_cores
     from gossamer.sim.errors import (
+        ResultsError,
         ScenarioError,
         SimulationError,
         SweepStopped,
         TraceError,
         UnknownNameError,
     )
-    from gossamer.sim.results.results import ResultsError
     from gossamer.sim.results.sweeps.table import differences_of, means_of
     from gossamer.sim.studies.custom.rehearsal import first_difference, scenario_of
     from gossamer.sim.studies.dissemination.inputs.topologies import (
@@ -322,8 +322,9 @@ _PLACES = {
     "gossamer.sim.engine.windows.collectors": "Collectors",
     "gossamer.sim.engine.windows.window_engine": "WindowEngine",
     "gossamer.sim.engine.windows.worker_threads": "spread_over_cores",
-    "gossamer.sim.errors": "ScenarioError SimulationError SweepStopped TraceError UnknownNameError",
-    "gossamer.sim.results.results": "ResultsError",
+    "gossamer.sim.errors": (
+        "ResultsError ScenarioError SimulationError SweepStopped TraceError UnknownNameError"
+    ),
     "gossamer.sim.results.sweeps.table": "differences_of means_of",
     "gossamer.sim.studies.custom.rehearsal": "first_difference scenario_of",
     "gossamer.sim.studies.dissemination.inputs.topologies": (

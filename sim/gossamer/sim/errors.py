@@ -66,6 +66,20 @@ class TraceError(ScenarioError):
         return ", ".join(part for part in (self.file, line) if part)
 
 
+class ResultsError(SimulationError):
+    """A folder of results, a workload or their storage cannot be read or written as asked.
+
+    Attributes:
+        place: the folder or file at fault.
+        reason: what is wrong with it, and what was expected, in words.
+    """
+
+    def __init__(self, place: object, reason: str) -> None:
+        self.place = place
+        self.reason = reason
+        super().__init__(f"{place} {reason}")
+
+
 class UnknownNameError(SimulationError, AttributeError, KeyError):
     """A result has nothing of that name: no such system, measure, table or plot.
 

@@ -24,7 +24,8 @@ from pathlib import Path
 
 import attrs
 
-from gossamer.sim.results.storage.place import AnyPlace, LocalPlace, Place, PlaceError, as_place
+from gossamer.sim.errors import ResultsError
+from gossamer.sim.results.storage.place import AnyPlace, LocalPlace, Place, as_place
 from gossamer.sim.results.storage.remote import RemotePlace
 from gossamer.spark.errors import ClusterLost, JobError
 from gossamer.spark.storage.folders import WRITING
@@ -145,10 +146,10 @@ class Uploads(Handover):
         """Send files by the names that they are to have.
 
         Raises:
-            PlaceError: the store refuses, or nobody waits for the files any more.
+            ResultsError: the store refuses, or nobody waits for the files any more.
         """
         if not (self.whole / WRITING).exists():
-            raise PlaceError(self.whole, "is not being written any more, expected it to be")
+            raise ResultsError(self.whole, "is not being written any more, expected it to be")
         handed = []
         for file in files:
             name = file.relative_to(folder).as_posix()
@@ -188,7 +189,7 @@ class Mark:
 
         Raises:
             ClusterLost: it is not there, or another one.
-            PlaceError: its storage fails.
+            ResultsError: its storage fails.
         """
         try:
             same = _digest(self.file) == self.digest

@@ -13,7 +13,8 @@ import typer
 
 from gossamer.command.main import main
 from gossamer.command.paths import StorageError, local_path
-from gossamer.sim.results.results import ResultsError, check_destination
+from gossamer.sim.errors import ResultsError
+from gossamer.sim.results.results import check_destination
 from support.installed_command import ENTRY_POINTS, install
 
 URLS = ("s3a://bucket/w", "hdfs://host:8020/w", "hdfs:/w", "abfss://c@a.net/w", "gs://b/w")

@@ -19,8 +19,9 @@ from pathlib import Path
 
 import attrs
 
+from gossamer.sim.errors import ResultsError
 from gossamer.sim.results.names import UNFINISHED
-from gossamer.sim.results.results import ResultsError, check_destination, check_place
+from gossamer.sim.results.results import check_destination, check_place
 from gossamer.sim.study.registry import named_studies
 
 RESULTS = Path("results")

@@ -25,10 +25,10 @@ from gossamer.sim.commands.looking import (
     remembered,
 )
 from gossamer.sim.commands.progress import Callback, progress_bars, stops_between_rounds
-from gossamer.sim.errors import ScenarioError, SimulationError
+from gossamer.sim.errors import ResultsError, ScenarioError, SimulationError
 from gossamer.sim.results.held import held
 from gossamer.sim.results.names import file_name
-from gossamer.sim.results.results import ResultsError, write_results
+from gossamer.sim.results.results import write_results
 from gossamer.sim.results.tables import print_json, print_summary
 from gossamer.sim.study.contract import AnyScenario, Execution
 from gossamer.sim.study.plot import PlotOptions, plots_as

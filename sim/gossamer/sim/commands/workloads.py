@@ -21,7 +21,7 @@ def workload_overrides(
         overrides: what is set, which comes before.
 
     Raises:
-        StorageError, PlaceError: there is no workload, or its storage fails.
+        StorageError, ResultsError: there is no workload, or its storage fails.
         ScenarioError: the file is no scenario, or one of a kind that takes no such workload.
     """
     found: dict[str, object] = {}

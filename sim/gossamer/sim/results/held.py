@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from gossamer.sim.results.results import ResultsError, check_destination, unfinished_siblings
+from gossamer.sim.errors import ResultsError
+from gossamer.sim.results.results import check_destination, unfinished_siblings
 
 _LONGEST: Final = 300
 _READABLE: Final = 0o644

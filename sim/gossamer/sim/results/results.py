@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from gossamer.command.paths import foreign_storage
-from gossamer.sim.errors import SimulationError
+from gossamer.sim.errors import ResultsError
 from gossamer.sim.results.summary import dump_json, summarise
 from gossamer.sim.study.contract import RunRecord, SystemRecord
 from gossamer.sim.study.records import Column, Table
@@ -37,20 +37,6 @@ SCENARIO_FILE = "scenario.toml"
 REPORT_FILE = "report.html"
 PLOTS_FOLDER = "plots"
 _NO_TABLES: Mapping[str, Table] = MappingProxyType({})
-
-
-class ResultsError(SimulationError):
-    """A result folder cannot be written or read as asked; nothing on disk was changed.
-
-    Attributes:
-        path: the folder or file at fault.
-        reason: what is wrong with it, and what to do, in words.
-    """
-
-    def __init__(self, path: Path, reason: str) -> None:
-        self.path = path
-        self.reason = reason
-        super().__init__(f"{path} {reason}")
 
 
 def check_destination(path: Path, *, resumed: bool = False) -> None:

@@ -24,6 +24,7 @@ import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gossamer.sim.errors import ResultsError
 from gossamer.sim.results.intervals import (
     Comparison,
     Condition,
@@ -34,7 +35,7 @@ from gossamer.sim.results.intervals import (
     conditions,
     intervals,
 )
-from gossamer.sim.results.storage.place import AnyPlace, LocalPlace, Place, PlaceError, as_place
+from gossamer.sim.results.storage.place import AnyPlace, LocalPlace, Place, as_place
 from gossamer.sim.study.statistics import MEASURE
 from gossamer.spark.crunch.curves import CURVES_FILE, Curves, CurveWriter, Owner
 from gossamer.spark.crunch.deliveries import EXACT, ROW_SCHEMA, SKETCH, as_table, delivery_rows
@@ -124,7 +125,7 @@ def crunch_results(
         append: whether ``out`` may hold crunched results, to which the runs are added.
 
     Raises:
-        ResultsError, PlaceError: ``out`` is taken or cannot be appended to, another process is at
+        ResultsError: ``out`` is taken or cannot be appended to, another process is at
             work on it, or a table is damaged.
         ClusterLost: workers do not see a run's folder, or another one under its name.
         ScenarioError: a claim is not known here, no runs decide it, or no run has a key.
@@ -281,7 +282,7 @@ class _Reader:
                     rows = list(rows_of(kind, folder))
                 except (pa.ArrowException, OSError) as error:
                     reason = unreadable(folder, error, "has a damaged table")
-                    raise PlaceError(folder, reason) from None
+                    raise ResultsError(folder, reason) from None
                 yield from as_table(number, rows, EXACT).to_batches()
 
 

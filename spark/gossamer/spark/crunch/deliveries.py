@@ -18,7 +18,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gossamer.sim.results.storage.place import Place, PlaceError
+from gossamer.sim.errors import ResultsError
+from gossamer.sim.results.storage.place import Place
 from gossamer.sim.study.statistics import CDF, MEASURE, PER_CENTS, Row, percentile
 from gossamer.spark.crunch.folders import SystemTables
 from gossamer.spark.handover import Mark
@@ -94,7 +95,7 @@ class _Group:
                 names = [name for name in wanted if name in opened.schema_arrow.names]
                 read = opened.read_row_group(self.place, columns=names)
         except (pa.ArrowException, OSError) as error:
-            raise PlaceError(file, unreadable(file, error, "is damaged")) from None
+            raise ResultsError(file, unreadable(file, error, "is damaged")) from None
         rows = len(read)
         hops = (_column(read, name, pa.int32()) for name in ("hops", "tree_hops"))
         delays = self._delays(read) if with_delays else pa.nulls(rows, pa.float64())

@@ -7,9 +7,10 @@ from typing import Any, Final
 
 import attrs
 
+from gossamer.sim.errors import ResultsError
 from gossamer.sim.results.intervals import Condition
-from gossamer.sim.results.results import SUMMARY_FILE, ResultsError, read_results
-from gossamer.sim.results.storage.place import AnyPlace, LocalPlace, Place, PlaceError, as_place
+from gossamer.sim.results.results import SUMMARY_FILE, read_results
+from gossamer.sim.results.storage.place import AnyPlace, LocalPlace, Place, as_place
 from gossamer.sim.results.storage.workloads import WORKLOAD_FILE
 from gossamer.sim.study.records import Expected
 from gossamer.spark.crunch.tables import (
@@ -74,7 +75,7 @@ def find_runs(paths: Sequence[AnyPlace]) -> list[Run]:
     """The runs and workloads in these folders, which are such or hold some at any depth.
 
     Raises:
-        PlaceError: there is none in one of them, or a run is damaged or of an unknown form.
+        ResultsError: there is none in one of them, or a run is damaged or of an unknown form.
     """
     runs: list[Run] = []
     seen: set[object] = set()
@@ -96,7 +97,7 @@ def _named(paths: Sequence[AnyPlace]) -> Iterator[tuple[str, Place, bool]]:
         found = _below(path)
         if not found:
             expected = f"expected a folder with {SUMMARY_FILE} or {WORKLOAD_FILE}"
-            raise PlaceError(path, f"holds no results, {expected}")
+            raise ResultsError(path, f"holds no results, {expected}")
         for below, is_run in found:
             yield (
                 (f"{path}/{below}" if below else str(path)),
@@ -128,7 +129,7 @@ def _read(name: str, folder: Place, number: int) -> Run:
     for field, kind in (("seed", int), ("scenario", dict), ("systems", dict)):
         if not isinstance(summary.get(field), kind):
             file = folder / SUMMARY_FILE
-            raise PlaceError(file, f"has no {field}, expected the summary of a run")
+            raise ResultsError(file, f"has no {field}, expected the summary of a run")
     mark = mark_of(folder.absolute() / SUMMARY_FILE)
     of_study = expected_tables(summary["scenario"])
     systems = tuple(
@@ -158,7 +159,7 @@ def _summary(folder: Place) -> dict[str, Any]:
         try:
             return read_results(file.parent).summary
         except ResultsError as error:
-            raise PlaceError(folder / SUMMARY_FILE, error.reason) from error
+            raise ResultsError(folder / SUMMARY_FILE, error.reason) from error
 
 
 def _read_workload(name: str, folder: Place, number: int) -> Run:

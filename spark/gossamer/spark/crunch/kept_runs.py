@@ -19,10 +19,10 @@ import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gossamer.sim.errors import ScenarioError
+from gossamer.sim.errors import ResultsError, ScenarioError
 from gossamer.sim.figures.common.claims import write_claims
 from gossamer.sim.results.intervals import condition_of, flattened
-from gossamer.sim.results.storage.place import Place, PlaceError
+from gossamer.sim.results.storage.place import Place
 from gossamer.sim.study.environment import versions
 from gossamer.sim.study.statistics import MEASURE
 from gossamer.spark.crunch.curves import CURVES_FILE, condition_text
@@ -125,13 +125,13 @@ class Kept:
         """Those of these runs that are not among the earlier ones.
 
         Raises:
-            PlaceError: one has the name of an earlier one, and is another.
+            ResultsError: one has the name of an earlier one, and is another.
         """
         names = {run.name: run.digest for run in self.runs}
         for run in runs:
             if names.get(run.name, run.digest) != run.digest:
                 expected = "expected the same run, or a new name for another"
-                raise PlaceError(
+                raise ResultsError(
                     run.path, f"has changed since {self.folder} took it in, {expected}"
                 )
         digests = set(names.values())
@@ -170,7 +170,9 @@ class Kept:
             except KeyError as error:
                 run, system = error.args[0]
                 reason = f"has {name} of {system} of {run}, which {RUNS_FILE} does not know"
-                raise PlaceError(self.folder, f"{reason}, expected tables of one command") from None
+                raise ResultsError(
+                    self.folder, f"{reason}, expected tables of one command"
+                ) from None
             yield rows.append_column("number", of_owners.take(pa.array(places)))
 
 
@@ -188,7 +190,7 @@ def read_kept(folder: Place) -> Kept:
     """What is kept in a folder of crunched results.
 
     Raises:
-        PlaceError: it holds other things, or is of a version that keeps something else.
+        ResultsError: it holds other things, or is of a version that keeps something else.
     """
     file = folder / RUNS_FILE
     try:
@@ -198,12 +200,12 @@ def read_kept(folder: Place) -> Kept:
         keys = tuple(map(str, told["partition_by"]))
     except FileNotFoundError:
         expected = f"expected crunched results with {RUNS_FILE}"
-        raise PlaceError(folder, f"cannot be appended to, {expected}") from None
+        raise ResultsError(folder, f"cannot be appended to, {expected}") from None
     except (ValueError, TypeError, KeyError) as error:
-        raise PlaceError(file, f"is no list of crunched runs ({error!r})") from error
+        raise ResultsError(file, f"is no list of crunched runs ({error!r})") from error
     if found != _FORMAT:
         expected = f"expected {_FORMAT}; crunch all runs into a new folder"
-        raise PlaceError(file, f"is of format {found}, {expected}")
+        raise ResultsError(file, f"is of format {found}, {expected}")
     return Kept(folder, keys, runs)
 
 
@@ -211,7 +213,7 @@ def check_is_appendable(out: Place, runs: Sequence[Run], asked: Sequence[str] | 
     """See whether runs could be added to a folder: before something long is begun.
 
     Raises:
-        ResultsError, PlaceError, ScenarioError: they could not, see `read_kept`, `chosen_keys`,
+        ResultsError, ScenarioError: they could not, see `read_kept`, `chosen_keys`,
             `folders_of` and `Kept.without_known`.
     """
     kept = read_kept(out) if is_there(out) else Kept()
@@ -235,7 +237,7 @@ def chosen_keys(kept: Kept, asked: Sequence[str] | None) -> tuple[str, ...]:
         asked: on the command line; None: nothing was.
 
     Raises:
-        PlaceError: they are others.
+        ResultsError: they are others.
     """
     keys = tuple(dict.fromkeys(asked or ()))
     if kept.folder is None:
@@ -243,7 +245,7 @@ def chosen_keys(kept: Kept, asked: Sequence[str] | None) -> tuple[str, ...]:
     if asked is not None and keys != kept.partition_by:
         found = f"by {', '.join(kept.partition_by)}" if kept.partition_by else "by nothing"
         expected = "expected the same --partition-by, none, or another folder"
-        raise PlaceError(kept.folder, f"is partitioned {found}, {expected}")
+        raise ResultsError(kept.folder, f"is partitioned {found}, {expected}")
     return kept.partition_by
 
 

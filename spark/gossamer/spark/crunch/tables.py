@@ -11,8 +11,8 @@ from typing import Any, Final
 import numpy.typing as npt
 import pyarrow as pa
 
-from gossamer.sim.errors import ScenarioError
-from gossamer.sim.results.storage.place import Place, PlaceError
+from gossamer.sim.errors import ResultsError, ScenarioError
+from gossamer.sim.results.storage.place import Place
 from gossamer.sim.study.records import REAL, TEXT, Expected
 from gossamer.sim.study.registry import study_of_kind, study_of_values
 from gossamer.sim.study.statistics import MEASURE, Row
@@ -44,22 +44,24 @@ def check_file(file: Place, expected: Expected) -> tuple[int, tuple[str, ...]]:
     """Rows of a table, and the welcome columns that it lacks.
 
     Raises:
-        PlaceError: it is missing, damaged, or a column is missing or of another type.
+        ResultsError: it is missing, damaged, or a column is missing or of another type.
     """
     try:
         with opened_table(file) as opened:
             schema, rows = opened.schema_arrow, opened.metadata.num_rows
     except FileNotFoundError:
-        raise PlaceError(file, "does not exist, expected a table of the results") from None
+        raise ResultsError(file, "does not exist, expected a table of the results") from None
     except (pa.ArrowException, OSError) as error:
-        raise PlaceError(file, unreadable(file, error, "is damaged or no Parquet table")) from error
+        raise ResultsError(
+            file, unreadable(file, error, "is damaged or no Parquet table")
+        ) from error
     for name, kind in expected.needed.items():
         if name not in schema.names:
-            raise PlaceError(file, f"has no column {name}, expected one of {kind}")
+            raise ResultsError(file, f"has no column {name}, expected one of {kind}")
     for name, kind in (*expected.needed.items(), *expected.welcome.items()):
         if name in schema.names and not _fits(schema.field(name).type, kind):
             found = schema.field(name).type
-            raise PlaceError(file, f"has a column {name} of {found}, expected {kind}")
+            raise ResultsError(file, f"has a column {name} of {found}, expected {kind}")
     lacking = tuple(name for name in expected.welcome if name not in schema.names)
     return rows, lacking
 

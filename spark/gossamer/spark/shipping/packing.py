@@ -86,7 +86,7 @@ def make_package(out: Place) -> Package:
     """Write both archives into a new folder.
 
     Raises:
-        ResultsError, PlaceError: ``out`` is taken, or its storage fails.
+        ResultsError: ``out`` is taken, or its storage fails.
         SimulationError: something that tasks need is not installed.
         OSError: the disk is full or not writable.
     """

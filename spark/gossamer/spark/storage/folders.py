@@ -23,9 +23,10 @@ from typing import Any, Final
 
 import psutil
 
+from gossamer.sim.errors import ResultsError
 from gossamer.sim.results.held import held
 from gossamer.sim.results.results import scratch_folder, whole_folder
-from gossamer.sim.results.storage.place import LocalPlace, Place, PlaceError
+from gossamer.sim.results.storage.place import LocalPlace, Place
 from gossamer.sim.results.storage.remote import RemotePlace
 
 # One process at a time for a folder of a store that can neither lock nor rename.
@@ -47,14 +48,14 @@ def claimed(folder: RemotePlace) -> Iterator[None]:
     """Keep every other process from working on a folder.
 
     Raises:
-        PlaceError: another process is at work on it, or the store refuses.
+        ResultsError: another process is at work on it, or the store refuses.
     """
     own = folder / CLAIMS / f"{uuid.uuid4().hex}.json"
     content = json.dumps(_holder()).encode()
     try:
         own.write_bytes(content)
-    except PlaceError as error:
-        raise PlaceError(folder, error.reason) from error
+    except ResultsError as error:
+        raise ResultsError(folder, error.reason) from error
     over = threading.Event()
     renewing = threading.Thread(target=_renew, args=(own, content, over), daemon=True)
     try:
@@ -65,7 +66,7 @@ def claimed(folder: RemotePlace) -> Iterator[None]:
         over.set()
         if renewing.ident is not None:
             renewing.join()
-        with suppress(PlaceError):
+        with suppress(ResultsError):
             own.delete()
 
 
@@ -73,7 +74,7 @@ def _require_others_gone(folder: RemotePlace, own: RemotePlace) -> None:
     """Remove claims that are nobody's any more.
 
     Raises:
-        PlaceError: one is somebody's.
+        ResultsError: one is somebody's.
     """
     claims = folder / CLAIMS
     others = [claims / one.name for one in claims.files() if one.name != own.name]
@@ -86,13 +87,13 @@ def _require_others_gone(folder: RemotePlace, own: RemotePlace) -> None:
         if now - written < _STALE_S and not _is_gone(told):
             who = f"process {told['process']} on {told['host']}"
             reason = f"is being worked on by {who}, expected to be alone with it"
-            raise PlaceError(folder, f"{reason} (its last sign is {now - written:.0f} s old)")
+            raise ResultsError(folder, f"{reason} (its last sign is {now - written:.0f} s old)")
         other.delete()
 
 
 def _renew(own: RemotePlace, content: bytes, over: threading.Event) -> None:
     while not over.wait(_RENEWED_S):
-        with suppress(PlaceError):  # the next time may do; the work itself will meet the fault
+        with suppress(ResultsError):  # the next time may do; the work itself will meet the fault
             own.write_bytes(content)
 
 
@@ -138,7 +139,7 @@ def new_folder(out: Place) -> Iterator[Place]:
     Nobody else works on ``out`` meanwhile, and nothing is there before.
 
     Raises:
-        ResultsError, PlaceError: it is taken, or another process is at work on it.
+        ResultsError: it is taken, or another process is at work on it.
         OSError: the disk is full or not writable.
     """
     if isinstance(out, RemotePlace):
@@ -169,7 +170,7 @@ def all_or_nothing(out: RemotePlace) -> Iterator[None]:
         (out / WRITING).write_bytes(_ALL_OR_NOTHING)
         yield
     except BaseException:
-        with suppress(PlaceError):  # what went wrong first is told
+        with suppress(ResultsError):  # what went wrong first is told
             clear(out)
         raise
 
@@ -178,11 +179,11 @@ def _make_empty(out: RemotePlace) -> None:
     """Refuse a folder that holds anything, but what a process that is gone left half-written."""
     there = [one.name for one in out.files() if not one.name.startswith(f"{CLAIMS}/")]
     if MARKER in there:
-        raise PlaceError(out, ALREADY)
+        raise ResultsError(out, ALREADY)
     if WRITING in there and (out / WRITING).read_bytes() == _ALL_OR_NOTHING:
         clear(out)
     elif there:
-        raise PlaceError(out, ALREADY.replace("results", f"files ({there[0]})"))
+        raise ResultsError(out, ALREADY.replace("results", f"files ({there[0]})"))
 
 
 def clear(out: RemotePlace) -> None:
@@ -205,13 +206,13 @@ def check_is_free(out: Place) -> None:
     An unfinished sweep is no obstacle in a store, where it lies where it is to be.
 
     Raises:
-        ResultsError, PlaceError: there are results, or another process is at work on it.
+        ResultsError: there are results, or another process is at work on it.
         OSError: the disk is full or not writable.
     """
     if isinstance(out, RemotePlace):
         with claimed(out):
             if (out / MARKER).exists():
-                raise PlaceError(out, ALREADY)
+                raise ResultsError(out, ALREADY)
         return
     from gossamer.sim.results.held import check_is_free as check_path
 
@@ -267,7 +268,7 @@ def grown_folder(out: Place) -> Iterator[tuple[Place | None, Place]]:
     Nobody else works on ``out`` meanwhile. On any error it is as it was.
 
     Raises:
-        ResultsError, PlaceError: it is a file, holds other things, or another process is at work
+        ResultsError: it is a file, holds other things, or another process is at work
             on it.
         OSError: the disk is full or not writable.
     """
@@ -291,7 +292,7 @@ def is_there(out: Place) -> bool:
     """Whether there is anything that could grow; what a killed process left is settled first.
 
     Raises:
-        ResultsError, PlaceError: another process is at work on it.
+        ResultsError: another process is at work on it.
     """
     if isinstance(out, RemotePlace):
         with claimed(out):
@@ -316,14 +317,14 @@ def _in_store(out: RemotePlace) -> Iterator[tuple[Place | None, Place]]:
         yield out, sent
         commit(sent)
     except BaseException:
-        with suppress(PlaceError):  # what went wrong first is told
+        with suppress(ResultsError):  # what went wrong first is told
             clear(sent)
         raise
     try:
         _settle(out)
-    except PlaceError as error:
+    except ResultsError as error:
         kept = "the new files are kept, and the next append puts them in their places"
-        raise PlaceError(out, f"is between two states ({error}); {kept}") from error
+        raise ResultsError(out, f"is between two states ({error}); {kept}") from error
 
 
 def _settle(out: RemotePlace) -> None:

@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gossamer.sim.results.storage.place import Place, PlaceError
+from gossamer.sim.errors import ResultsError
+from gossamer.sim.results.storage.place import Place
 from gossamer.sim.results.storage.remote import RemotePlace, failure_text
 
 _BATCH_ROWS: Final = 1 << 16
@@ -92,7 +93,7 @@ def opened_table(file: Place) -> Any:
     Raises:
         FileNotFoundError: there is none.
         pa.ArrowException, OSError: it is damaged.
-        PlaceError: the storage fails.
+        ResultsError: the storage fails.
     """
     return pq.ParquetFile(file.source(), page_checksum_verification=True)
 
@@ -175,13 +176,13 @@ def read_split(folder: Place, name: str, columns: Sequence[str]) -> Iterator[pa.
         columns: that are wanted; texts may be keys of the partitions.
 
     Raises:
-        PlaceError: there is no such table, or a file is damaged.
+        ResultsError: there is no such table, or a file is damaged.
     """
     whole = folder / f"{name}.parquet"
     below = [one.name for one in (folder / name).files() if one.name.endswith(".parquet")]
     files = [whole] if whole.exists() else [folder / name / one for one in below]
     if not files:
-        raise PlaceError(whole, "does not exist, expected a table of crunched results")
+        raise ResultsError(whole, "does not exist, expected a table of crunched results")
     for file, place in zip(files, [""] if whole.exists() else below, strict=True):
         given = dict(part.split("=", 1) for part in place.split("/")[:-1])
         try:
@@ -194,7 +195,7 @@ def read_split(folder: Place, name: str, columns: Sequence[str]) -> Iterator[pa.
                         rows = rows.append_column(lacking, pa.repeat(value, len(rows)))
                     yield rows.select(list(columns))
         except (pa.ArrowException, OSError, KeyError) as error:
-            raise PlaceError(file, unreadable(file, error, "is damaged")) from error
+            raise ResultsError(file, unreadable(file, error, "is damaged")) from error
 
 
 def numbered_owners(rows: pa.Table) -> tuple[list[Owner], Any]:

@@ -15,7 +15,8 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
-from gossamer.sim.results.storage.place import Place, PlaceError
+from gossamer.sim.errors import ResultsError
+from gossamer.sim.results.storage.place import Place
 
 LINEAGE_FILE: Final = "lineage.json"
 _DISTRIBUTIONS: Final = ("gossamer", "pyspark", "pyarrow", "numpy", "numba", "scipy")
@@ -120,16 +121,16 @@ def read_lineage(folder: Place) -> dict[str, Any]:
     """What made a folder.
 
     Raises:
-        PlaceError: it says nothing of that, or the file is damaged.
+        ResultsError: it says nothing of that, or the file is damaged.
     """
     file = folder / LINEAGE_FILE
     try:
         told = json.loads(file.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
-        raise PlaceError(folder, f"tells no lineage, expected {LINEAGE_FILE} in it") from None
+        raise ResultsError(folder, f"tells no lineage, expected {LINEAGE_FILE} in it") from None
     except ValueError as error:
-        raise PlaceError(file, f"is not a lineage ({error})") from error
+        raise ResultsError(file, f"is not a lineage ({error})") from error
     for name, kind in (("versions", dict), ("seeds", list), ("inputs", list)):
         if not isinstance(told, dict) or not isinstance(told.get(name), kind):
-            raise PlaceError(file, f"has no {name}, expected a lineage")
+            raise ResultsError(file, f"has no {name}, expected a lineage")
     return dict(told)

@@ -18,7 +18,8 @@ from gossamer.protocol.content.filters.expressions import parse_expression
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.values import read_json, values_of_json
 from gossamer.protocol.kernel.errors import ProtocolError
-from gossamer.sim.results.storage.place import Place, PlaceError
+from gossamer.sim.errors import ResultsError
+from gossamer.sim.results.storage.place import Place
 
 SUBSCRIPTION_FILE: Final = "subscription.json"
 DUE_COLUMNS: Final = "id string, subscriber string, published_at double"
@@ -67,7 +68,7 @@ def subscribers_of(folder: Place) -> list[Subscriber]:
     """The subscribers below a folder, in the order of their names.
 
     Raises:
-        PlaceError: there are none, or a description is damaged.
+        ResultsError: there are none, or a description is damaged.
     """
     found = [
         _subscriber(folder / one.name)
@@ -76,7 +77,7 @@ def subscribers_of(folder: Place) -> list[Subscriber]:
     ]
     if not found:
         expected = f"expected folders with {SUBSCRIPTION_FILE}, as 'gossamer sub --into' makes them"
-        raise PlaceError(folder, f"has no subscribers, {expected}")
+        raise ResultsError(folder, f"has no subscribers, {expected}")
     return found
 
 
@@ -85,15 +86,15 @@ def _subscriber(file: Place) -> Subscriber:
         told = json.loads(file.read_bytes())
         lacking = [name for name, kind in _FIELDS if not isinstance(told.get(name), kind)]
     except (ValueError, AttributeError) as error:
-        raise PlaceError(file, f"is not the description of a subscription ({error})") from error
+        raise ResultsError(file, f"is not the description of a subscription ({error})") from error
     if lacking:
-        raise PlaceError(file, f"has no {lacking[0]}, expected the description of a subscription")
+        raise ResultsError(file, f"has no {lacking[0]}, expected the description of a subscription")
     fields = (told["subscriber"], told["expression"], told.get("schema"), float(told["since"]))
     subscriber = Subscriber(*fields)
     try:
         subscriber.matcher()
     except ProtocolError as error:
-        raise PlaceError(file, f"has an impossible expression or schema ({error})") from error
+        raise ResultsError(file, f"has an impossible expression or schema ({error})") from error
     return subscriber
 
 

@@ -18,8 +18,9 @@ import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gossamer.sim.errors import ResultsError
 from gossamer.sim.results.held import held
-from gossamer.sim.results.storage.place import Place, PlaceError
+from gossamer.sim.results.storage.place import Place
 from gossamer.sim.results.storage.remote import RemotePlace
 from gossamer.spark.jobs import java_may_be_gone, job_errors
 from gossamer.spark.session import slots
@@ -49,24 +50,24 @@ def was_begun(out: Place, told: Mapping[str, Any]) -> bool:
     """Whether the same was followed in a folder before; if not it is empty, or not there.
 
     Raises:
-        PlaceError: it follows something else or otherwise, or holds other things.
+        ResultsError: it follows something else or otherwise, or holds other things.
     """
     file = out / STREAM_FILE
     if not file.exists():
         there = [one.name for one in out.files() if not one.name.rpartition("/")[2].startswith(".")]
         if there:
             expected = f"expected a new folder, or one with {STREAM_FILE}"
-            raise PlaceError(out, f"holds files ({there[0]}), {expected}")
+            raise ResultsError(out, f"holds files ({there[0]}), {expected}")
         return False
     try:
         before = json.loads(file.read_bytes())
     except ValueError as error:
-        raise PlaceError(file, f"is not the description of a stream ({error})") from error
+        raise ResultsError(file, f"is not the description of a stream ({error})") from error
     for name, value in told.items():
         if not isinstance(before, dict) or before.get(name) != value:
             found = before.get(name) if isinstance(before, dict) else before
             expected = "expected the same to go on, or another folder"
-            raise PlaceError(out, f"was begun with {name} {found!r}, not {value!r}; {expected}")
+            raise ResultsError(out, f"was begun with {name} {found!r}, not {value!r}; {expected}")
     return True
 
 
@@ -130,15 +131,15 @@ def growing_lines(session: Any, folder: Place, files_a_batch: int) -> Any:
         files_a_batch: that are read at a time, at most.
 
     Raises:
-        PlaceError: Spark has no connector for the storage, or the name holds letters that stand
+        ResultsError: Spark has no connector for the storage, or the name holds letters that stand
             for patterns.
     """
     address = folder_address(session, folder)
     if address is None:
-        raise PlaceError(folder, "cannot be followed, expected storage that Spark has a jar for")
+        raise ResultsError(folder, "cannot be followed, expected storage that Spark has a jar for")
     # Spark reads such files twice, although it takes their names for what they are.
     if "\\" in address:
-        raise PlaceError(folder, "cannot be followed, expected a name without any of {}[]*?\\")
+        raise ResultsError(folder, "cannot be followed, expected a name without any of {}[]*?\\")
     source = session.readStream.schema(_COLUMNS).option("columnNameOfCorruptRecord", DAMAGED)
     return source.option("maxFilesPerTrigger", files_a_batch).json(f"{address}/{_FILES}")
 
@@ -147,11 +148,11 @@ def require_files(folder: Place) -> None:
     """See whether a folder is one that subscribers write into.
 
     Raises:
-        PlaceError: it is not there, or nothing is in it.
+        ResultsError: it is not there, or nothing is in it.
     """
     if not folder.files():
         expected = "expected files of a subscriber, as 'gossamer sub --into' writes them"
-        raise PlaceError(folder, f"holds nothing to follow, {expected}")
+        raise ResultsError(folder, f"holds nothing to follow, {expected}")
 
 
 def sound(lines: Any, *needed: str) -> Any:
@@ -199,7 +200,7 @@ class StreamSettings:
     files_a_batch: int = 1_000
 
     def check(self, out: Place) -> None:
-        """See whether there is what is to be followed, and ``out`` of it; raises `PlaceError`."""
+        """See whether there is what is to be followed, and ``out`` of it; raises `ResultsError`."""
         require_files(self.deliveries)
         if self.published is not None:
             require_files(self.published)
@@ -221,16 +222,15 @@ def follow_stream(session: Any, settings: StreamSettings, out: Place) -> pa.Tabl
         out: a new folder, or one in which the same was followed before.
 
     Raises:
-        PlaceError: the folder holds something else, Spark has no connector for a storage, or
-            there is nothing to follow.
-        ResultsError: another process is at work on the folder.
+        ResultsError: the folder holds something else, Spark has no connector for a storage, there
+            is nothing to follow, or another process is at work on the folder.
         JobError: Spark failed; the next call resumes.
         KeyboardInterrupt: it was ended; the next call resumes.
     """
     settings.check(out)
     address = folder_address(session, out, to_write=True)
     if address is None:
-        raise PlaceError(out, "cannot be written to, expected storage that Spark has a jar for")
+        raise ResultsError(out, "cannot be written to, expected storage that Spark has a jar for")
     with _alone(out), job_errors("following the stream"), _configured(session):
         lines = growing_lines(session, settings.deliveries, settings.files_a_batch)
         due = _due(session, settings)

@@ -13,8 +13,9 @@ import attrs
 
 from gossamer.protocol.content.encodings import decoded
 from gossamer.sim.commands.progress import progress_bars
+from gossamer.sim.errors import ResultsError
 from gossamer.sim.results.results import SUMMARY_FILE
-from gossamer.sim.results.storage.place import AnyPlace, LocalPlace, Place, PlaceError, as_place
+from gossamer.sim.results.storage.place import AnyPlace, LocalPlace, Place, as_place
 from gossamer.sim.results.storage.remote import RemotePlace
 from gossamer.sim.results.sweeps.folder import RUNS, kept_sentence, what_is_kept, write_points
 from gossamer.sim.results.sweeps.plan import SCENARIO, SEED, Point, SweepPlan, read_sweep
@@ -64,7 +65,7 @@ def run_sweep(
         options: how to run it.
 
     Raises:
-        ResultsError, PlaceError: ``out`` is taken, another process is at work on it, or it holds
+        ResultsError: ``out`` is taken, another process is at work on it, or it holds
             an unfinished sweep, or one of another plan.
         ClusterLost: there is no worker, no session any more, or workers do not see the folder
             (`ClusterLost`); what is finished is kept.
@@ -143,7 +144,7 @@ def what_is_kept_at(sweep: str, out: Place) -> str:
         return what_is_kept(COMMAND, Path(sweep), local_of(out))
     try:
         is_kept = bool(finished_points(out))
-    except PlaceError as error:
+    except ResultsError as error:
         return f"what is kept is not known: {error}"
     return kept_sentence(COMMAND, sweep, str(out), is_kept)
 
@@ -156,7 +157,7 @@ def read_sweep_at(place: Place) -> SweepPlan:
 
     Raises:
         ScenarioError: as `read_sweep`.
-        PlaceError: the storage fails, or the file or a scenario of it is not there.
+        ResultsError: the storage fails, or the file or a scenario of it is not there.
     """
     if not isinstance(place, RemotePlace):
         return read_sweep(local_of(place))
@@ -181,7 +182,7 @@ def _content(place: RemotePlace) -> bytes:
     try:
         return place.read_bytes()
     except FileNotFoundError:
-        raise PlaceError(place, "does not exist, expected a file") from None
+        raise ResultsError(place, "does not exist, expected a file") from None
 
 
 def _scenarios(file: Path) -> list[str]:

@@ -20,9 +20,9 @@ import attrs
 import pyarrow as pa
 
 from gossamer.protocol.kernel.errors import ProtocolError
-from gossamer.sim.errors import SimulationError
+from gossamer.sim.errors import ResultsError, SimulationError
 from gossamer.sim.results.results import SUMMARY_FILE
-from gossamer.sim.results.storage.place import LocalPlace, Place, PlaceError
+from gossamer.sim.results.storage.place import LocalPlace, Place
 from gossamer.sim.results.storage.remote import RemotePlace
 from gossamer.sim.results.sweeps.folder import PLAN_FILE, RUNS, plan_text, point_rows, write_rows
 from gossamer.sim.results.sweeps.plan import Point, SweepPlan
@@ -156,11 +156,11 @@ class RemoteStore(SweepStore[Place]):
         """Keep every other process from working on the sweep."""
         with claimed(self.out):
             if (self.out / MARKER).exists():
-                raise PlaceError(self.out, ALREADY)
+                raise ResultsError(self.out, ALREADY)
             try:
                 yield
             finally:
-                with suppress(PlaceError):
+                with suppress(ResultsError):
                     (self.out / WRITING).delete()
 
     def claim(self, plan: SweepPlan, resume: bool) -> None:
@@ -171,9 +171,9 @@ class RemoteStore(SweepStore[Place]):
                 found = file.read_bytes()
             except FileNotFoundError:
                 reason = "does not exist, expected an unfinished sweep there"
-                raise PlaceError(self.out, reason) from None
+                raise ResultsError(self.out, reason) from None
             if found != told:
-                raise PlaceError(file, "is of another sweep, expected the one to be resumed")
+                raise ResultsError(file, "is of another sweep, expected the one to be resumed")
         else:
             self._require_empty()
             file.write_bytes(told)
@@ -183,9 +183,9 @@ class RemoteStore(SweepStore[Place]):
         there = [one.name for one in self.out.files() if not one.name.startswith(f"{CLAIMS}/")]
         if PLAN_FILE in there:
             action = "go on with it by --resume, choose another folder, or move it away"
-            raise PlaceError(self.out, f"holds an unfinished sweep; {action}")
+            raise ResultsError(self.out, f"holds an unfinished sweep; {action}")
         if there:
-            raise PlaceError(self.out, ALREADY.replace("results", f"files ({there[0]})"))
+            raise ResultsError(self.out, ALREADY.replace("results", f"files ({there[0]})"))
 
     def finished(self) -> Collection[str]:
         """The names of points whose summaries are there."""
@@ -198,7 +198,7 @@ class RemoteStore(SweepStore[Place]):
 
     def give_up(self) -> None:
         """Remove all where no point is finished."""
-        with suppress(PlaceError):  # what went wrong first is told
+        with suppress(ResultsError):  # what went wrong first is told
             if not self.finished():
                 clear(self.out)
 

@@ -20,7 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from gossamer.sim.results.storage.place import AnyPlace, LocalPlace, Place, PlaceError, as_place
+from gossamer.sim.errors import ResultsError
+from gossamer.sim.results.storage.place import AnyPlace, LocalPlace, Place, as_place
 from gossamer.sim.results.storage.remote import RemotePlace
 from gossamer.sim.results.storage.workloads import WORKLOAD_FILE, described
 from gossamer.sim.row_tables.kinds import KINDS, RowWorkload, WorkloadRequest, make_workload
@@ -169,7 +170,7 @@ def write_workload(
         partitions: files of each table, exactly; chosen by size if None.
 
     Raises:
-        ResultsError, PlaceError: ``out`` is taken, or another process is at work on it.
+        ResultsError: ``out`` is taken, or another process is at work on it.
         ScenarioError: the workload is impossible.
         ClusterLost: workers do not see the folder of ``out``.
         JobError: a job failed.
@@ -270,14 +271,14 @@ def read_description(folder: AnyPlace) -> dict[str, Any]:
     """The content of a workload's ``workload.json``.
 
     Raises:
-        PlaceError: it is damaged, or of a kind that is not known.
+        ResultsError: it is damaged, or of a kind that is not known.
     """
     place = as_place(folder)
     told = described(place)
     if told["kind"] not in KINDS:
         expected = f"expected one of {', '.join(KINDS)}"
         reason = f"is of the kind {told['kind']!r}, {expected}"
-        raise PlaceError(place / WORKLOAD_FILE, reason)
+        raise ResultsError(place / WORKLOAD_FILE, reason)
     return told
 
 
@@ -290,17 +291,17 @@ def check_table(folder: Place, name: str, told: Mapping[str, Any]) -> int:
         told: its entry in ``workload.json``.
 
     Raises:
-        PlaceError: a file is damaged, a column is missing or of another type, or rows are.
+        ResultsError: a file is damaged, a column is missing or of another type, or rows are.
     """
     try:
         columns = {one["name"]: one["type"] for one in told["columns"]}
         expected = int(told["rows"])
     except (KeyError, TypeError, ValueError):
         reason = f"does not tell columns and rows of {name}, expected it to"
-        raise PlaceError(folder / WORKLOAD_FILE, reason) from None
+        raise ResultsError(folder / WORKLOAD_FILE, reason) from None
     rows = sum(_check_file(file, columns) for file in (folder / name).tables())
     if rows != expected:
-        raise PlaceError(folder / name, f"has {rows:,} rows, expected {expected:,}")
+        raise ResultsError(folder / name, f"has {rows:,} rows, expected {expected:,}")
     return rows
 
 
@@ -309,13 +310,15 @@ def _check_file(file: Place, columns: Mapping[str, str]) -> int:
         with opened_table(file) as opened:
             schema, rows = opened.schema_arrow, int(opened.metadata.num_rows)
     except (pa.ArrowException, OSError) as error:
-        raise PlaceError(file, unreadable(file, error, "is damaged or no Parquet table")) from error
+        raise ResultsError(
+            file, unreadable(file, error, "is damaged or no Parquet table")
+        ) from error
     for name, kind in columns.items():
         if name not in schema.names:
-            raise PlaceError(file, f"has no column {name}, expected one of {kind}")
+            raise ResultsError(file, f"has no column {name}, expected one of {kind}")
         found = str(schema.field(name).type)
         if _bare(found) != _bare(kind):
-            raise PlaceError(file, f"has a column {name} of {found}, expected {kind}")
+            raise ResultsError(file, f"has a column {name} of {found}, expected {kind}")
     return rows
 
 

@@ -18,10 +18,11 @@ import numpy as np
 import pytest
 
 from gossamer.command.signals import Stopped, ending_first, exit_code_of, stopped_by_signals
+from gossamer.sim.errors import ResultsError
 from gossamer.sim.results import results
 from gossamer.sim.results.comparison import compare, compare_folders
 from gossamer.sim.results.held import held
-from gossamer.sim.results.results import ResultsError, remove_folder, whole_folder
+from gossamer.sim.results.results import remove_folder, whole_folder
 from gossamer.sim.results.summary import summarise
 from gossamer.sim.study.plot import FORMATS, PlotOptions, plots_as
 from support.draws import larger
@@ -79,7 +80,7 @@ def test_an_empty_folder_is_used_and_a_second_run_refused_and_nothing_lost(tmp_p
     before = contents(tmp_path)
     with pytest.raises(ResultsError, match="already holds results") as caught:
         write(folder, seed=2)
-    assert caught.value.path == folder
+    assert caught.value.place == folder
     assert contents(tmp_path) == before
 
 

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.sim.results.storage.place import LocalPlace, PlaceError
+from gossamer.sim.errors import ResultsError
+from gossamer.sim.results.storage.place import LocalPlace
 from gossamer.spark.storage.frames import partition_folder, read_split, split_table
 
 ROWS: dict[str, list[Any]] = {
@@ -64,10 +65,10 @@ def test_no_value_leaves_its_folder(value: str) -> None:
 
 
 def test_a_table_that_is_missing_or_damaged_is_named(tmp_path: Path) -> None:
-    with pytest.raises(PlaceError, match=r"t\.parquet does not exist, expected a table"):
+    with pytest.raises(ResultsError, match=r"t\.parquet does not exist, expected a table"):
         list(read_split(LocalPlace(tmp_path), "t", ("run",)))
     split(tmp_path, ("nodes",))
     file = tmp_path / "t" / "nodes=10" / "part-00000.parquet"
     file.write_bytes(file.read_bytes()[:-9])
-    with pytest.raises(PlaceError, match=r"nodes=10/part-00000\.parquet is damaged"):
+    with pytest.raises(ResultsError, match=r"nodes=10/part-00000\.parquet is damaged"):
         list(read_split(LocalPlace(tmp_path), "t", ("run", "system", "value")))

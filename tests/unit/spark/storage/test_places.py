@@ -21,9 +21,9 @@ from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 import gossamer.sim.results.storage.remote as remote
 import gossamer.spark.storage.folders as claims
 from gossamer.command.paths import StorageError
-from gossamer.sim.results.results import ResultsError
+from gossamer.sim.errors import ResultsError
 from gossamer.sim.results.storage.options import Access
-from gossamer.sim.results.storage.place import LocalPlace, Place, PlaceError, place_of
+from gossamer.sim.results.storage.place import LocalPlace, Place, place_of
 from gossamer.sim.results.storage.remote import RemotePlace, failure_text
 from gossamer.spark.storage.folders import (
     MARKER,
@@ -104,7 +104,7 @@ def test_a_folder_can_be_listed_while_its_files_get_other_names(tmp_path: Path) 
     ],
 )
 def test_a_url_of_no_place_is_refused_without_its_secrets(url: str, sentence: str) -> None:
-    error = StorageError if url.startswith("ftp:") else PlaceError
+    error = StorageError if url.startswith("ftp:") else ResultsError
     with pytest.raises(error) as refused:
         place_of(url)
     assert sentence in str(refused.value)
@@ -150,7 +150,7 @@ def test_a_new_folder_is_whole_when_its_marker_is_there(out: RemotePlace) -> Non
         assert MARKER not in names(out)
     assert names(out) == [MARKER, "x"]
     assert json.loads((out / MARKER).read_bytes()) == {"files": {"x": 2}}
-    with pytest.raises(PlaceError, match="already holds results"), new_folder(out):
+    with pytest.raises(ResultsError, match="already holds results"), new_folder(out):
         pytest.fail("was begun")
     assert names(out) == [MARKER, "x"]
 
@@ -167,7 +167,7 @@ def test_an_error_leaves_nothing_and_a_second_process_gives_way(out: RemotePlace
     assert names(out) == []
     with claimed(out):
         told = rf"is being worked on by process {os.getpid()} on \S+, expected to be alone with it"
-        with pytest.raises(PlaceError, match=told), claimed(out):
+        with pytest.raises(ResultsError, match=told), claimed(out):
             pytest.fail("was not alone")
         assert len(names(out / "_claims")) == 1
     assert names(out) == []
@@ -191,7 +191,7 @@ def test_a_claim_of_another_machine_is_nobodys_when_it_is_old(
 ) -> None:
     other = out / "_claims" / "other.json"
     other.write_bytes(json.dumps({"machine": "m", "host": "h", "process": 7}).encode())
-    with pytest.raises(PlaceError, match="worked on by process 7 on h"), claimed(out):
+    with pytest.raises(ResultsError, match="worked on by process 7 on h"), claimed(out):
         pytest.fail("was not alone")
     file = tmp_path / "lake" / "out" / "_claims" / "other.json"
     os.utime(file, (file.stat().st_mtime - 100,) * 2)
@@ -267,11 +267,11 @@ def test_a_folder_is_new_and_then_another_and_an_error_or_a_second_process_leave
         assert contents(before) == OLD
         write(folder, NEW)
         for second in (partial(grow, either, OLD), partial(is_there, either)):
-            with pytest.raises((ResultsError, PlaceError), match=sentence):
+            with pytest.raises(ResultsError, match=sentence):
                 second()
     assert contents(either) == NEW
     with (
-        pytest.raises((ResultsError, PlaceError), match="already holds results"),
+        pytest.raises(ResultsError, match="already holds results"),
         new_folder(either),
     ):
         pytest.fail("was begun")
@@ -336,12 +336,12 @@ def test_what_cannot_be_put_in_its_place_is_kept(
     grow(either, OLD)
 
     def refuse(place: RemotePlace, _: RemotePlace) -> None:
-        raise PlaceError(place, "is refused")
+        raise ResultsError(place, "is refused")
 
     with monkeypatch.context() as patch:
         patch.setattr(RemotePlace, "copy_to", refuse)
         sentence = "is between two states .* the next append puts them in their places"
-        with pytest.raises(PlaceError, match=sentence) as failed:
+        with pytest.raises(ResultsError, match=sentence) as failed:
             grow(either, NEW)
         assert "\n" not in str(failed.value)
     assert is_there(either)
@@ -356,7 +356,7 @@ def test_what_is_no_folder_of_results_is_left_alone(either: Place) -> None:
         assert either.path.read_bytes() == b"mine"
         return
     write(either, {"mine": b"1"})
-    with pytest.raises(PlaceError, match=r"already holds files \(mine\)"):
+    with pytest.raises(ResultsError, match=r"already holds files \(mine\)"):
         grow(either, NEW)
     assert (either / "mine").read_bytes() == b"1"
 

@@ -14,8 +14,7 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-from gossamer.sim.errors import ScenarioError
-from gossamer.sim.results.results import ResultsError
+from gossamer.sim.errors import ResultsError, ScenarioError
 from gossamer.sim.study.records import Column
 from gossamer.sim.study.watching import KIND, NODE, SOURCE, TARGET, Overlay
 

@@ -18,8 +18,8 @@ from typing import Any, Final
 import attrs
 import numpy as np
 
-from gossamer.sim.errors import ScenarioError
-from gossamer.sim.results.results import Results, ResultsError
+from gossamer.sim.errors import ResultsError, ScenarioError
+from gossamer.sim.results.results import Results
 from gossamer.sim.study.records import Column
 from gossamer.sim.study.watching import KIND, NODE, SOURCE, TARGET, Overlay, Watched
 

@@ -14,9 +14,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from gossamer.sim.errors import ResultsError
 from gossamer.sim.results.overlays.snapshots import read_snapshot, snapshot_rounds
 from gossamer.sim.results.page.drawn import drawn_course, drawn_overlay
-from gossamer.sim.results.results import Results, ResultsError
+from gossamer.sim.results.results import Results
 from gossamer.sim.study.registry import study_of_values
 
 # Overlays of a system that a page holds: as many as a slider tells apart.

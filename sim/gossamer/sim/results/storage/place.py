@@ -13,21 +13,6 @@ from typing import Any
 import attrs
 
 from gossamer.command.paths import local_path
-from gossamer.sim.errors import SimulationError
-
-
-class PlaceError(SimulationError):
-    """Storage cannot be read or written as asked.
-
-    Attributes:
-        place: the folder or file at fault.
-        reason: what is wrong with it, and what was expected, in words.
-    """
-
-    def __init__(self, place: object, reason: str) -> None:
-        self.place = place
-        self.reason = reason
-        super().__init__(f"{place} {reason}")
 
 
 @attrs.frozen
@@ -46,7 +31,7 @@ class Listed:
 class Place(ABC):
     """A folder or file. It can be pickled, so that tasks open it on their machines.
 
-    All methods but `shown` and the operators raise `PlaceError` where storage elsewhere refuses
+    All methods but `shown` and the operators raise `ResultsError` where storage elsewhere refuses
     or does not answer, and `OSError` where this machine's does.
     """
 
@@ -188,7 +173,7 @@ def place_of(text: str | os.PathLike[str], options: Mapping[str, str] | None = N
 
     Raises:
         StorageError: it is a URL of a scheme that is not known here, or of a file elsewhere.
-        PlaceError: the URL names no place.
+        ResultsError: the URL names no place.
     """
     from gossamer.sim.results.storage.remote import SCHEMES, remote_place
 

@@ -17,8 +17,9 @@ from typing import Any, Final
 
 import attrs
 
+from gossamer.sim.errors import ResultsError
 from gossamer.sim.results.storage.options import Access
-from gossamer.sim.results.storage.place import Listed, Place, PlaceError
+from gossamer.sim.results.storage.place import Listed, Place
 
 # By scheme, the one that PyArrow knows it by.
 SCHEMES: Final[Mapping[str, str]] = {
@@ -117,7 +118,7 @@ class RemotePlace(Place):
         """Send a file of this machine; its bytes.
 
         Raises:
-            PlaceError: it is not there whole.
+            ResultsError: it is not there whole.
         """
         with self._failures():
             stream = self._system().open_output_stream(self.key())
@@ -127,7 +128,7 @@ class RemotePlace(Place):
             stream.close()
             size, sent = self._system().get_file_info(self.key()).size, file.stat().st_size
         if size != sent:
-            raise PlaceError(self, f"has {size} bytes, expected the {sent} that were sent")
+            raise ResultsError(self, f"has {size} bytes, expected the {sent} that were sent")
         return sent
 
     def source(self) -> Any:
@@ -150,7 +151,7 @@ class RemotePlace(Place):
     def fetched(self) -> Iterator[Path]:
         """A copy of the file on this machine, gone at the end."""
         if not self.exists():
-            raise PlaceError(self, "does not exist, expected a file")
+            raise ResultsError(self, "does not exist, expected a file")
         with tempfile.TemporaryDirectory(prefix="gossamer-fetched-") as folder:
             copy = Path(folder) / self.name
             with (
@@ -201,27 +202,27 @@ class RemotePlace(Place):
         except FileNotFoundError:
             raise
         except (OSError, NotImplementedError) as error:
-            raise PlaceError(self, failure_text(error, self)) from error
+            raise ResultsError(self, failure_text(error, self)) from error
 
 
 def remote_place(url: str, options: Mapping[str, str]) -> RemotePlace:
     """The place that a URL names.
 
     Raises:
-        PlaceError: it has no bucket, or more than bucket and path.
+        ResultsError: it has no bucket, or more than bucket and path.
     """
     scheme, _, rest = url.partition(":")
     authority, _, path = rest.removeprefix("//").partition("/")
     form = _FORMS[SCHEMES[scheme.lower()]]
     has_account = "@" in form
     if not rest.startswith("//") or not authority or ("@" in authority) != has_account:
-        raise PlaceError(_without_secrets(url), f"is no place, expected {scheme}://{form}/PATH")
+        raise ResultsError(_without_secrets(url), f"is no place, expected {scheme}://{form}/PATH")
     if "?" in path and scheme.lower() in ("s3", "s3a"):
         expected = "expected credentials and endpoint as --conf spark.hadoop.fs.s3a..."
-        raise PlaceError(_without_secrets(url), f"has a query, {expected}")
+        raise ResultsError(_without_secrets(url), f"has a query, {expected}")
     parts = [part for part in path.split("/") if part]
     if any(part in (".", "..") for part in parts) or not parts:
-        raise PlaceError(url, f"is no folder of a store, expected {scheme}://{form}/PATH")
+        raise ResultsError(url, f"is no folder of a store, expected {scheme}://{form}/PATH")
     return RemotePlace(scheme.lower(), authority, "/".join(parts), Access.of(options))
 
 

@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gossamer.compiled.store import cache_root
-from gossamer.sim.errors import ScenarioError
-from gossamer.sim.results.storage.place import LocalPlace, Place, PlaceError, place_of
+from gossamer.sim.errors import ResultsError, ScenarioError
+from gossamer.sim.results.storage.place import LocalPlace, Place, place_of
 
 WORKLOAD_FILE: Final = "workload.json"
 _FIELDS: Final = (("kind", str), ("seed", int), ("settings", dict), ("tables", dict))
@@ -80,18 +80,18 @@ def described(place: Place) -> dict[str, Any]:
     """The content of a workload's ``workload.json``.
 
     Raises:
-        PlaceError: it is not there, or damaged.
+        ResultsError: it is not there, or damaged.
     """
     file = place / WORKLOAD_FILE
     try:
         told = json.loads(file.read_bytes())
         lacking = [name for name, kind in _FIELDS if not isinstance(told.get(name), kind)]
     except (FileNotFoundError, NotADirectoryError):
-        raise PlaceError(place, f"holds no workload, expected {WORKLOAD_FILE} in it") from None
+        raise ResultsError(place, f"holds no workload, expected {WORKLOAD_FILE} in it") from None
     except (ValueError, AttributeError) as error:
-        raise PlaceError(file, f"is not the description of a workload ({error})") from error
+        raise ResultsError(file, f"is not the description of a workload ({error})") from error
     if lacking:
-        raise PlaceError(file, f"has no {lacking[0]}, expected the description of a workload")
+        raise ResultsError(file, f"has no {lacking[0]}, expected the description of a workload")
     return dict(told)
 
 
@@ -99,13 +99,13 @@ def workload_folder(path: Path) -> WorkloadFolder:
     """A workload in a folder of this machine.
 
     Raises:
-        PlaceError: there is none, or its description is damaged.
+        ResultsError: there is none, or its description is damaged.
     """
     told = described(LocalPlace(path))
     try:
         rows = {name: int(one["rows"]) for name, one in told["tables"].items()}
     except (KeyError, TypeError, ValueError):
-        raise PlaceError(path / WORKLOAD_FILE, "does not tell the rows of its tables") from None
+        raise ResultsError(path / WORKLOAD_FILE, "does not tell the rows of its tables") from None
     made_with = {name: told[name] for name in ("kind", "seed", "settings")} | {"rows": rows}
     return WorkloadFolder(
         path=path,
@@ -121,7 +121,7 @@ def workload_here(text: str) -> WorkloadFolder:
     """The workload that a path or URL names; one elsewhere is copied into the folder of caches.
 
     Raises:
-        StorageError, PlaceError: there is none, or its storage fails.
+        StorageError, ResultsError: there is none, or its storage fails.
         OSError: it cannot be copied.
     """
     place = place_of(text)

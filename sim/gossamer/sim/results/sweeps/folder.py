@@ -25,8 +25,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gossamer.sim.errors import ResultsError
 from gossamer.sim.results.names import UNFINISHED
-from gossamer.sim.results.results import ResultsError, read_results
+from gossamer.sim.results.results import read_results
 from gossamer.sim.results.sweeps.plan import SEED, SYSTEM, SweepPlan
 
 PLAN_FILE: Final = "sweep.json"

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from gossamer.protocol.kernel.errors import ProtocolError
-from gossamer.sim.errors import SimulationError
-from gossamer.sim.results.results import ResultsError, write_results
+from gossamer.sim.errors import ResultsError, SimulationError
+from gossamer.sim.results.results import write_results
 from gossamer.sim.study.contract import Execution
 from gossamer.sim.study.registry import study_of
 from gossamer.sim.study.scenarios import read_scenario

@@ -13,7 +13,8 @@ from typing import Any, Final
 import attrs
 import pyarrow as pa
 
-from gossamer.sim.results.storage.place import Place, PlaceError
+from gossamer.sim.errors import ResultsError
+from gossamer.sim.results.storage.place import Place
 from gossamer.spark.handover import Mark
 from gossamer.spark.session import slots
 from gossamer.spark.storage.frames import opened_table, unreadable
@@ -122,4 +123,4 @@ def _read(file: Place, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
                 yield batch.select(list(columns))
     except (pa.ArrowException, OSError) as error:
         damaged = "is damaged, expected a whole Parquet table"
-        raise PlaceError(file, unreadable(file, error, damaged)) from None
+        raise ResultsError(file, unreadable(file, error, damaged)) from None

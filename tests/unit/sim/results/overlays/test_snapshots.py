@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from gossamer.sim.errors import ScenarioError
+from gossamer.sim.errors import ResultsError, ScenarioError
 from gossamer.sim.results.overlays import snapshots
 from gossamer.sim.results.overlays.export import SUFFIXES, export_overlay, format_of
-from gossamer.sim.results.results import Results, ResultsError
+from gossamer.sim.results.results import Results
 from support.watched_runs import KINDS, WatchedRun, made_up_overlay
 
 

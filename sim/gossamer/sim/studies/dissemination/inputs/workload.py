@@ -207,7 +207,7 @@ def read_tables(path: Path, brokers: int) -> Workload:
         brokers: how many the topology has.
 
     Raises:
-        PlaceError: it holds no workload.
+        ResultsError: it holds no workload.
         ScenarioError: its kind is another, its brokers are not those of the topology, or its
             tables are damaged.
     """

@@ -31,7 +31,7 @@ def read_workload(path: Path, topology: Topology) -> Workload:
     """Read the workload of a topology, from a file or folder.
 
     Raises:
-        PlaceError: the folder holds no workload.
+        ResultsError: the folder holds no workload.
         ScenarioError: the file is missing, not JSON, or names a broker that is not there, a
             keyword that is no text, or a size that is no number above zero.
     """

@@ -69,7 +69,7 @@ def taken_from(scenario: Scenario) -> WorkloadFolder | None:
     """The folder that a scenario takes its workload from.
 
     Raises:
-        PlaceError: there is no workload in it.
+        ResultsError: there is no workload in it.
         ScenarioError: it is of another kind, or its subscriptions are not those of the scenario.
     """
     if scenario.workload is None or scenario.workload.folder is None:

@@ -51,7 +51,7 @@ def prepare(scenario: Scenario) -> Prepared:
 
     Raises:
         TraceError: the churn trace is missing or impossible.
-        PlaceError: there is no workload where one is to be taken from.
+        ResultsError: there is no workload where one is to be taken from.
         ScenarioError: another file is; the trace or workload has fewer nodes, rounds or events
             than are asked for; nobody is ever online; or nothing would be published, although
             events are asked for.

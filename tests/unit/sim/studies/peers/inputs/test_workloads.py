@@ -12,8 +12,7 @@ import pytest
 
 from gossamer.protocol.peer.space.ring import RING, RING_MASK
 from gossamer.sim.commands.workloads import workload_overrides
-from gossamer.sim.errors import ScenarioError
-from gossamer.sim.results.storage.place import PlaceError
+from gossamer.sim.errors import ResultsError, ScenarioError
 from gossamer.sim.results.storage.workloads import WORKLOAD_FILE
 from gossamer.sim.row_tables.kinds import WorkloadRequest, make_workload
 from gossamer.sim.studies.peers.inputs import scenario as inputs_scenario
@@ -295,7 +294,7 @@ def test_what_no_workload_gives_is_refused(
 def test_other_folders_changes_and_missing_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match=r"drift\.replaced"):
         scenario(tmp_path, drift=Drift(every_s=60.0, replaced=0.1))
-    with pytest.raises(PlaceError, match="holds no workload, expected"):
+    with pytest.raises(ResultsError, match="holds no workload, expected"):
         prepare(scenario(tmp_path))
     siena = written(tmp_path / "s", "siena", settings={})
     with pytest.raises(ScenarioError, match="expected 'vinifera', for a simulation of peers"):
