@@ -14,7 +14,7 @@ from gossamer.protocol.content.filters import exact_publication
 from gossamer.sim.figures.covering import burst_studies as bursts
 from gossamer.sim.figures.covering.burst_runs import GROUPS, delay_groups
 from gossamer.sim.figures.covering.figures import EXPERIMENTS
-from gossamer.sim.figures.covering.scene_plots import plot_overlay
+from gossamer.sim.figures.covering.plots import plot_overlay
 from gossamer.sim.figures.covering.scenes import plan_mobile, plan_workflow
 from gossamer.sim.figures.dissemination import studies as trees
 from gossamer.sim.figures.scot import studies as scot

@@ -132,6 +132,11 @@ def shortened(name: str, longest: int = LONGEST_LABEL) -> str:
     return f"{name[: longest - end - 1]}…{name[-end:]}"
 
 
+def looks(style: SystemStyle) -> dict[str, Any]:
+    """How a line of a system is drawn, as `Axes.plot` takes it."""
+    return {"color": style.colour, "linestyle": style.dashes, "label": style.label}
+
+
 # Pruning in solid lines, what it is compared with dashed.
 _COVERINGS = {
     "off": SystemStyle(GREY, ":", "off"),
@@ -267,6 +272,25 @@ def from_zero(axes: Axes) -> None:
     # Matplotlib's margin is a part of what is between the least and the greatest value.
     greatest = high - (high - low) * _MARGIN / (1 + 2 * _MARGIN)
     axes.set_ylim(0, max(high, (1 + _MARGIN) * greatest))
+
+
+def draw_population(
+    axes: Axes, hours: npt.ArrayLike, population: npt.ArrayLike, room: float, width: float = 1.0
+) -> None:
+    """Draw the nodes online on an axis of its own on the right.
+
+    Args:
+        axes: to draw on.
+        hours, population: float[hours].
+        room: how high the axis is, in parts of the most of them.
+        width: of the line.
+    """
+    right = axes.twinx()
+    right.plot(np.asarray(hours), np.asarray(population), color=GREY, linewidth=width)
+    most = max(1.0, float(np.max(population)))
+    right.set(ylabel="nodes online", ylim=(0, room * most))
+    right.grid(visible=False)
+    right.spines["right"].set_visible(True)
 
 
 def population_handle() -> Line2D:

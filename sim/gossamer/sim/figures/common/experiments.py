@@ -7,16 +7,18 @@ them all; a module of an experiment ends with the experiment itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
 import attrs
+import numpy as np
 from matplotlib.figure import Figure
 
 from gossamer.sim.figures.common.claims import Claim, write_claims, write_readings
 from gossamer.sim.results.plot_style import plot_style, save
 from gossamer.sim.results.results import whole_folder, write_table
-from gossamer.sim.study.records import Table
+from gossamer.sim.study.records import Column, Table
 from gossamer.sim.study.tasks import Task
 
 
@@ -37,6 +39,27 @@ class Experiment:
     check: Callable[[Sequence[Any]], Sequence[Claim]]
     tables: Callable[[Sequence[Any]], Mapping[str, Table]]
     draw: Callable[[Sequence[Any]], Iterable[tuple[str, Figure]]]
+
+
+def stacked(of: Sequence[Any], keys: Sequence[str], parts: Sequence[Table]) -> dict[str, Column]:
+    """Tables under one another, with columns that tell them apart.
+
+    Args:
+        of: what each table is of.
+        keys: attributes of these, as "run.study"; the last part of each names a column.
+        parts: the tables, of the same columns.
+    """
+    lengths = [len(next(iter(part.values()))) for part in parts]
+    known = {
+        key.rpartition(".")[-1]: np.repeat([attrgetter(key)(one) for one in of], lengths)
+        for key in keys
+    }
+    return {**known, **{name: np.concatenate([part[name] for part in parts]) for name in parts[0]}}
+
+
+def row_of(measures: Mapping[str, float]) -> dict[str, Column]:
+    """Measures as a table of one row."""
+    return {name: np.array([value]) for name, value in measures.items()}
 
 
 def write_figures(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from typing import Final
 
 import attrs
 import numpy as np
 
+from gossamer.sim.figures.common.experiments import row_of, stacked
 from gossamer.sim.figures.common.points import Floats, Outcome
 from gossamer.sim.results.intervals import half_width
 from gossamer.sim.study.records import Column
@@ -126,56 +128,24 @@ class Measurements:
 
 
 # Tables of what points measured, as figures write them to Parquet.
+_KEYS: Final = ("point.study", "point.system", "point.kind", "point.x", "point.scenario.seed")
 
 
 def points_table(outcomes: Sequence[Outcome]) -> dict[str, Column]:
     """One row a point: what was varied, the seed, and all measures."""
-    points = [outcome.point for outcome in outcomes]
-    return {
-        "study": np.array([point.study for point in points]),
-        "system": np.array([point.system for point in points]),
-        "kind": np.array([point.kind for point in points]),
-        "x": np.array([point.x for point in points]),
-        "seed": np.array([point.scenario.seed for point in points]),
-        **{
-            name: np.array([outcome.measures[name] for outcome in outcomes])
-            for name in outcomes[0].measures
-        },
-    }
+    return stacked(outcomes, _KEYS, [row_of(outcome.measures) for outcome in outcomes])
 
 
 def load_table(outcomes: Sequence[Outcome], studies: Collection[str]) -> dict[str, Column]:
     """One row a node of a point of these studies, least load first."""
     chosen = [outcome for outcome in outcomes if outcome.point.study in studies]
-    return _stack([(outcome, {"load": outcome.load}) for outcome in chosen])
+    return stacked(chosen, _KEYS, [{"load": outcome.load} for outcome in chosen])
 
 
 def hours_table(outcomes: Sequence[Outcome], first_hours: Mapping[str, float]) -> dict[str, Column]:
     """One row an hour of a point of these studies, by the hour at which each begins."""
     chosen = [outcome for outcome in outcomes if outcome.point.study in first_hours]
-    return _stack(
-        [
-            (
-                outcome,
-                {
-                    **outcome.hours,
-                    "hour": outcome.hours["hour"] + first_hours[outcome.point.study],
-                },
-            )
-            for outcome in chosen
-        ]
-    )
-
-
-def _stack(parts: Sequence[tuple[Outcome, Mapping[str, Column]]]) -> dict[str, Column]:
-    """Tables of points under one another, with columns that tell them apart."""
-    lengths = [len(next(iter(table.values()))) for _, table in parts]
-    points = [outcome.point for outcome, _ in parts]
-    return {
-        "study": np.repeat([point.study for point in points], lengths),
-        "system": np.repeat([point.system for point in points], lengths),
-        "kind": np.repeat([point.kind for point in points], lengths),
-        "x": np.repeat([point.x for point in points], lengths),
-        "seed": np.repeat([point.scenario.seed for point in points], lengths),
-        **{name: np.concatenate([table[name] for _, table in parts]) for name in parts[0][1]},
-    }
+    hours = [
+        {**one.hours, "hour": one.hours["hour"] + first_hours[one.point.study]} for one in chosen
+    ]
+    return stacked(chosen, _KEYS, hours)

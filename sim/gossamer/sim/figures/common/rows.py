@@ -1,9 +1,8 @@
 """Claims as rows of data: what a paper says, where it is measured, and what we accept of it.
 
-A claim is a `Statement`, its checks are `Row`s, and what a row sets against its bounds is an `Ask`
-of the measurements: `at` a place, the `first`, `last`, `least` or `most` of a series, or one of
-these over or less another. `check_claims` reads all of them. The unit of a value follows from its
-measure.
+A claim is a `Statement`, and its checks are `Row`s. What a row sets against its bounds is a
+`Quantity`: a measure `at` a place, the `first`, `last`, `least` or `most` of a series, or one of
+these over or less another. `check_claims` reads all of them. Units follow from measures.
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ def unit_of(measure: str) -> str:
 
 
 @attrs.frozen
-class Ask:
-    """A value that is asked of measurements, with its unit.
+class Quantity:
+    """What is looked up in measurements or computed from them, with its unit.
 
     Attributes:
         of: the value, of whatever a paper's measurements are.
@@ -45,36 +44,36 @@ class Ask:
     of: Callable[[Any], float]
     unit: str
 
-    def over(self, other: Ask, at_least: float = 0.0) -> Ask:
+    def over(self, other: Quantity, at_least: float = 0.0) -> Quantity:
         """The ratio of both, the other taken as ``at_least`` so much; infinite over nothing."""
 
         def ratio(found: Any) -> float:
             below = max(other.of(found), at_least) if at_least else other.of(found)
             return self.of(found) / below if below else math.inf
 
-        return Ask(ratio, RATIO)
+        return Quantity(ratio, RATIO)
 
-    def or_more(self, other: Ask) -> Ask:
+    def or_more(self, other: Quantity) -> Quantity:
         """The greater of both."""
-        return Ask(lambda found: max(self.of(found), other.of(found)), self.unit)
+        return Quantity(lambda found: max(self.of(found), other.of(found)), self.unit)
 
-    def __truediv__(self, other: Ask) -> Ask:
+    def __truediv__(self, other: Quantity) -> Quantity:
         return self.over(other)
 
-    def __sub__(self, other: Ask) -> Ask:
-        return Ask(lambda found: self.of(found) - other.of(found), self.unit)
+    def __sub__(self, other: Quantity) -> Quantity:
+        return Quantity(lambda found: self.of(found) - other.of(found), self.unit)
 
 
-def at(measure: str, *where: Any) -> Ask:
+def at(measure: str, *where: Any) -> Quantity:
     """A measure at a place: what ``found.value`` takes."""
-    return Ask(lambda found: found.value(measure, *where), unit_of(measure))
+    return Quantity(lambda found: found.value(measure, *where), unit_of(measure))
 
 
-def _of_series(take: Callable[[Any], float]) -> Callable[..., Ask]:
-    def ask(measure: str, *where: Any) -> Ask:
-        return Ask(lambda found: take(found.series(measure, *where)[1]), unit_of(measure))
+def _of_series(take: Callable[[Any], float]) -> Callable[..., Quantity]:
+    def quantity(measure: str, *where: Any) -> Quantity:
+        return Quantity(lambda found: take(found.series(measure, *where)[1]), unit_of(measure))
 
-    return ask
+    return quantity
 
 
 # A value of a measure over all places: what ``found.series`` takes.
@@ -90,14 +89,14 @@ class Row:
 
     Attributes:
         name: what is measured, in words.
-        value: where it is, or the value itself.
+        value: where it is found, or the value itself.
         paper: what the paper says of it, in words.
         low, high: the bounds that we accept, both included.
-        unit: where it does not follow from what is asked; a value itself is a RATIO.
+        unit: where it does not follow from the quantity; a value itself is a RATIO.
     """
 
     name: str
-    value: Ask | float
+    value: Quantity | float
     paper: str = ""
     low: float = -math.inf
     high: float = math.inf
@@ -105,8 +104,10 @@ class Row:
 
     def check(self, found: Any) -> Check:
         """The check, with the value that was measured."""
-        ask = self.value
-        value, unit = (ask.of(found), ask.unit) if isinstance(ask, Ask) else (ask, RATIO)
+        known = self.value
+        value, unit = (
+            (known.of(found), known.unit) if isinstance(known, Quantity) else (known, RATIO)
+        )
         return Check(self.name, float(value), self.unit or unit, self.paper, self.low, self.high)
 
 

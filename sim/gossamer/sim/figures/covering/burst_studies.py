@@ -55,7 +55,7 @@ CHILDREN_MATCHED: Final = 6
 
 @attrs.frozen(kw_only=True)
 class Plan:
-    """Sizes of the bursts; times are seconds.
+    """Sizes of the bursts; times are seconds; by default those of a full run.
 
     Attributes:
         subscriptions, unsubscriptions: of the selective paper.
@@ -73,44 +73,26 @@ class Plan:
         large_publish_ms: between two publications.
     """
 
-    subscriptions: int
-    unsubscriptions: int
-    unsubscribe_s: int
-    calm_s: int
-    history_s: int
-    aftermath_s: int
-    measured_s: tuple[int, int]
-    degree: int
-    degrees: tuple[int, ...]
-    fewer: tuple[int, ...]
-    with_table_ii: bool
-    large: int
-    triggered: tuple[int, ...]
-    roots_taken: int
-    large_calm_s: int
-    large_aftermath_s: int
-    large_publish_ms: int
+    subscriptions: int = 30_000
+    unsubscriptions: int = 300
+    unsubscribe_s: int = 150
+    calm_s: int = 60
+    history_s: int = 8_400  # 21,000 publications
+    aftermath_s: int = 1_800
+    measured_s: tuple[int, int] = (750, 870)  # 300 publications, 600 s after the unsubscriptions
+    degree: int = 30
+    degrees: tuple[int, ...] = (10, 30, 50)
+    fewer: tuple[int, ...] = (100, 200)
+    with_table_ii: bool = True
+    large: int = 80_000
+    triggered: tuple[int, ...] = (700, 1_400, 2_100)
+    roots_taken: int = 20
+    large_calm_s: int = 30
+    large_aftermath_s: int = 400
+    large_publish_ms: int = 10
 
 
-FULL: Final = Plan(
-    subscriptions=30_000,
-    unsubscriptions=300,
-    unsubscribe_s=150,
-    calm_s=60,
-    history_s=8_400,  # 21,000 publications
-    aftermath_s=1_800,
-    measured_s=(750, 870),  # 300 publications, 600 s after the unsubscriptions
-    degree=30,
-    degrees=(10, 30, 50),
-    fewer=(100, 200),
-    with_table_ii=True,
-    large=80_000,
-    triggered=(700, 1_400, 2_100),
-    roots_taken=20,
-    large_calm_s=30,
-    large_aftermath_s=400,
-    large_publish_ms=10,
-)
+FULL: Final = Plan()
 QUICK: Final = Plan(
     subscriptions=900,
     unsubscriptions=12,

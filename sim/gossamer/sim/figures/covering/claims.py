@@ -14,8 +14,7 @@ from typing import Final
 
 from gossamer.sim.figures.common.claims import LITERAL, SHARE
 from gossamer.sim.figures.common.points import Floats
-from gossamer.sim.figures.common.rows import Ask, Row, Statement, at, first, last, most
-from gossamer.sim.figures.covering.burst_plots import Outcomes
+from gossamer.sim.figures.common.rows import Quantity, Row, Statement, at, first, last, most
 from gossamer.sim.figures.covering.burst_studies import (
     ACTIVE,
     CLUSTERED,
@@ -28,18 +27,19 @@ from gossamer.sim.figures.covering.burst_studies import (
     SELECTIVE,
     UNSUBSCRIPTIONS,
 )
+from gossamer.sim.figures.covering.plots import Outcomes
 
 
-def _delay(covering: str) -> Ask:
+def _delay(covering: str) -> Quantity:
     """Mean delay of what is published 600 s after the unsubscriptions."""
     return at("measured_s", COMPARED, covering)
 
 
-def _queue(covering: str) -> Ask:
+def _queue(covering: str) -> Quantity:
     return at("queue_max", COMPARED, covering)
 
 
-def _table(covering: str) -> Ask:
+def _table(covering: str) -> Quantity:
     return at("table_core", COMPARED, covering)
 
 
@@ -268,17 +268,19 @@ def _default(found: Outcomes) -> float:
     return float(found.series("queue_max", INCREMENTAL, LAZY)[0][-1])
 
 
-def _large(measure: str, covering: str) -> Ask:
+def _large(measure: str, covering: str) -> Quantity:
     """A measure at the default number."""
     unit = at(measure).unit
-    return Ask(lambda found: found.value(measure, INCREMENTAL, covering, _default(found)), unit)
+    return Quantity(
+        lambda found: found.value(measure, INCREMENTAL, covering, _default(found)), unit
+    )
 
 
-def _mean(covering: str) -> Ask:
+def _mean(covering: str) -> Quantity:
     return _large("delay_mean_s", covering)
 
 
-def _longest(covering: str) -> Ask:
+def _longest(covering: str) -> Quantity:
     return _large("queue_max", covering)
 
 
@@ -303,7 +305,7 @@ def _numbers(found: Outcomes) -> Iterator[Row]:
     numbers, _ = found.series("table_core", INCREMENTAL, ACTIVE)
     span = f"{numbers[-1]:,.0f} over {numbers[0]:,.0f} triggered"
 
-    def growth(measure: str, covering: str) -> Ask:
+    def growth(measure: str, covering: str) -> Quantity:
         return last(measure, INCREMENTAL, covering) / first(measure, INCREMENTAL, covering)
 
     tables, small = (growth("table_core", name) for name in (ACTIVE, INCREMENTAL))

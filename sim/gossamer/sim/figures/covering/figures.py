@@ -9,7 +9,7 @@ plots/            named after the papers' figures: selective7a is Fig. 7(a) of t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Final
@@ -22,12 +22,12 @@ from gossamer.sim.figures.common.claims import (
     Claim,
     side_by_side,
 )
-from gossamer.sim.figures.common.experiments import Experiment, write_figures
+from gossamer.sim.figures.common.experiments import Experiment, row_of, stacked, write_figures
 from gossamer.sim.figures.common.rows import check_claims
-from gossamer.sim.figures.covering.burst_plots import Outcomes, draw_bursts
 from gossamer.sim.figures.covering.burst_runs import Bursts, RunResult
 from gossamer.sim.figures.covering.burst_studies import FULL, QUICK, plan_bursts
 from gossamer.sim.figures.covering.claims import INCREMENTAL_CLAIMS, SELECTIVE_CLAIMS
+from gossamer.sim.figures.covering.plots import Outcomes, draw_bursts
 from gossamer.sim.figures.covering.readings import CONTRADICTIONS, READINGS
 from gossamer.sim.figures.covering.scene_claims import MOBILE, WORKFLOWS
 from gossamer.sim.figures.covering.table import TABLE
@@ -41,6 +41,9 @@ from gossamer.sim.study.tasks import Progress, run_tasks
 # core.parquet    one row a core broker of a burst
 # delays.parquet  delays over time, the publications of a burst in 120 groups
 # queues.parquet  input queues of the core over time
+
+
+_KEYS: Final = ("run.study", "run.reading", "run.covering", "run.x")
 
 
 def _tasks(quick: bool) -> list[Bursts]:
@@ -59,37 +62,20 @@ def _tables(outcomes: Sequence[Sequence[RunResult]]) -> dict[str, Table]:
     found = list(chain.from_iterable(outcomes))
     return {
         "bursts": _bursts_table(found),
-        "core": _stack(found, [one.core for one in found]),
-        "delays": _stack(found, [one.delays for one in found]),
-        "queues": _stack(found, [one.queues for one in found]),
+        "core": stacked(found, _KEYS, [one.core for one in found]),
+        "delays": stacked(found, _KEYS, [one.delays for one in found]),
+        "queues": stacked(found, _KEYS, [one.queues for one in found]),
     }
 
 
 def _bursts_table(found: Sequence[RunResult]) -> dict[str, Column]:
-    names = found[0].measures
-    rows = _stack(
-        found, [{name: np.array([one.measures[name]]) for name in names} for one in found]
-    )
     workloads = [one.run.burst.workload for one in found]
     return {
-        **rows,
+        **stacked(found, _KEYS, [row_of(one.measures) for one in found]),
         "roots": np.array([workload.roots for workload in workloads]),
         "degree": np.array([workload.degree for workload in workloads]),
         "seed": np.array([one.run.burst.seed for one in found]),
     }
-
-
-def _stack(found: Sequence[RunResult], parts: Sequence[Table]) -> dict[str, Column]:
-    """Tables of bursts under one another, with columns that tell them apart."""
-    lengths = [len(next(iter(part.values()))) for part in parts]
-    runs = [one.run for one in found]
-    keys: Mapping[str, Column] = {
-        "study": np.repeat([run.study for run in runs], lengths),
-        "reading": np.repeat([run.reading for run in runs], lengths),
-        "covering": np.repeat([run.covering for run in runs], lengths),
-        "x": np.repeat([run.x for run in runs], lengths),
-    }
-    return {**keys, **{name: np.concatenate([part[name] for part in parts]) for name in parts[0]}}
 
 
 BURSTS: Final = Experiment(
@@ -114,17 +100,9 @@ def reproduce_covering(
 ) -> list[Claim]:
     """Run everything behind the evaluations of both papers (Sec. V), judge it, write ``out`` whole.
 
-    Args:
-        out: the new folder; on any error it is not made.
-        quick: a tenth of the papers' sizes and less.
-        processes: runs that go on at a time.
-        progress: called with "figures", runs done and runs in all.
-        experiments: of the figures.
-
-    Raises:
-        ResultsError: ``out`` is taken.
-        SimulationError: a run failed.
-        OSError: the disk is full or not writable.
+    Takes and raises what `reproduce_vinifera` does, but needs no trace.
+    ``quick`` runs a tenth of the papers' sizes and less.
+    ``experiments`` are those that are run.
     """
     check_destination(out)
     planned = [list(experiment.tasks(quick)) for experiment in experiments]

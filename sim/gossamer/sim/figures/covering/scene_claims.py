@@ -30,9 +30,9 @@ from gossamer.sim.figures.common.claims import (
 )
 from gossamer.sim.figures.common.experiments import Experiment
 from gossamer.sim.figures.common.points import Floats
-from gossamer.sim.figures.common.rows import Ask, Row, Statement, at, check_claims
+from gossamer.sim.figures.common.rows import Quantity, Row, Statement, at, check_claims
+from gossamer.sim.figures.covering.plots import draw_mobile, draw_workflow
 from gossamer.sim.figures.covering.readings import READINGS
-from gossamer.sim.figures.covering.scene_plots import draw_mobile, draw_workflow
 from gossamer.sim.figures.covering.scenes import (
     ACTIVE,
     CASES,
@@ -52,15 +52,15 @@ from gossamer.sim.figures.covering.scenes import (
 )
 
 
-def _game(measure: str, covering: str, case: str) -> Ask:
+def _game(measure: str, covering: str, case: str) -> Quantity:
     return at(measure, GAME, covering, case)
 
 
-def _city(measure: str, covering: str) -> Ask:
+def _city(measure: str, covering: str) -> Quantity:
     return at(measure, CITY, covering, RUSH)
 
 
-def _processes(measure: str, covering: str) -> Ask:
+def _processes(measure: str, covering: str) -> Quantity:
     return at(measure, WORKFLOW, covering, TOGETHER)
 
 
@@ -159,13 +159,13 @@ MOBILE_CLAIMS: Final = (
             *(row for case in (MONITORS, EVERYBODY) for row in _tables(case)),
             Row(
                 "publications at a broker, lowest tier over highest, selective",
-                Ask(_load_of_tiers, RATIO),
+                Quantity(_load_of_tiers, RATIO),
                 "upper tiers are more heavily loaded",
                 high=0.5,
             ),
             Row(
                 "false positives in the lower half of the tiers, selective",
-                Ask(_wasted_in_tiers, SHARE),
+                Quantity(_wasted_in_tiers, SHARE),
                 "the lower tiers carry most of them",
                 low=0.5,
             ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, product
-from typing import Final
+from typing import Any, Final
 
 import attrs
 import numpy as np
@@ -14,6 +14,7 @@ from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.brokers.core.routing import compiled_index
 from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.sim.figures.common.claims import ALTERNATIVE, LITERAL
+from gossamer.sim.figures.common.experiments import row_of, stacked
 from gossamer.sim.figures.common.points import Floats
 from gossamer.sim.figures.covering.readings import (
     incremental_times,
@@ -42,6 +43,7 @@ keep_compiled_code()
 
 # Rows of the tables over time, at most.
 GROUPS: Final = 240
+_KEYS: Final = ("task.study", "task.reading", "task.case", "task.covering")
 
 
 @attrs.frozen(kw_only=True)
@@ -216,27 +218,12 @@ class Scenes:
 
     def tables(self, name: str) -> dict[str, Table]:
         """By name of the Parquet file: all scenes, what they measured over time and by broker."""
-        measures = [
-            {key: np.array([value]) for key, value in one.measures.items()} for one in self.outcomes
-        ]
-        return {
-            name: self._stack(measures),
-            f"{name}_times": self._stack([one.times for one in self.outcomes]),
-            f"{name}_brokers": self._stack([one.brokers for one in self.outcomes]),
+        parts: dict[str, Sequence[Table]] = {
+            name: [row_of(one.measures) for one in self.outcomes],
+            f"{name}_times": [one.times for one in self.outcomes],
+            f"{name}_brokers": [one.brokers for one in self.outcomes],
         }
-
-    def _stack(self, parts: Sequence[Table]) -> Table:
-        """Tables of scenes under one another, with columns that tell them apart."""
-        lengths = [len(next(iter(part.values()))) for part in parts]
-        tasks = [one.task for one in self.outcomes]
-        keys: dict[str, Column] = {
-            "study": np.repeat([task.study for task in tasks], lengths),
-            "reading": np.repeat([task.reading for task in tasks], lengths),
-            "case": np.repeat([task.case for task in tasks], lengths),
-            "covering": np.repeat([task.covering for task in tasks], lengths),
-        }
-        joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        return keys | joined
+        return {file: stacked(self.outcomes, _KEYS, tables) for file, tables in parts.items()}
 
 
 # The scenes behind the mobile figures: what is run, at which sizes.
@@ -261,7 +248,7 @@ CASES: Final = (TOGETHER, STAGGERED)
 
 @attrs.frozen(kw_only=True)
 class Plan:
-    """Sizes of the scenes.
+    """Sizes of the scenes; by default those of a full run.
 
     Attributes:
         players, game_minutes: subscribers and length of the game.
@@ -270,16 +257,14 @@ class Plan:
         standing_for: publications of the city that one stands for.
     """
 
-    players: int
-    game_minutes: int
-    subscribers: int
-    rush_minutes: int
-    standing_for: int
+    players: int = 5_000
+    game_minutes: int = 180
+    subscribers: int = 200_000
+    rush_minutes: int = 2
+    standing_for: int = 20
 
 
-FULL: Final = Plan(
-    players=5_000, game_minutes=180, subscribers=200_000, rush_minutes=2, standing_for=20
-)
+FULL: Final = Plan()
 QUICK: Final = Plan(players=200, game_minutes=20, subscribers=500, rush_minutes=1, standing_for=100)
 
 
@@ -287,64 +272,64 @@ def plan_mobile(quick: bool) -> list[SharedRuns]:
     """Both scenes under active covering and the papers' pruning, for both readings; the longest
     come first."""
     plan = QUICK if quick else FULL
+    readings = (LITERAL, ALTERNATIVE)
     return [
-        *(SharedRuns(runs=_city_runs(plan, reading)) for reading in (LITERAL, ALTERNATIVE)),
-        *(
-            SharedRuns(runs=_game_runs(plan, reading, case))
-            for reading in (LITERAL, ALTERNATIVE)
-            for case in (EVERYBODY, MONITORS)
-        ),
+        *(_city(plan, reading) for reading in readings),
+        *(_game(plan, reading, case) for reading in readings for case in (EVERYBODY, MONITORS)),
     ]
 
 
-def _city_runs(plan: Plan, reading: str) -> list[SceneRun]:
+def _shared(study: str, reading: str, case: str, pruned: str, **scene: Any) -> SharedRuns:
+    """A scene under active covering, and under what prunes."""
+    runs = [
+        SceneRun(
+            study=study,
+            reading=reading,
+            case=case,
+            covering=covering,
+            scene=Scene(settings=settings_of(reading, covering), **scene),
+        )
+        for covering in (ACTIVE, pruned)
+    ]
+    return SharedRuns(runs=runs)
+
+
+def _city(plan: Plan, reading: str) -> SharedRuns:
     workload = Commuters(
         subscribers=plan.subscribers,
         rush=plan.rush_minutes * MINUTE,
         publish_every=4_000 * plan.standing_for,
     )
-    return [
-        SceneRun(
-            study=CITY,
-            reading=reading,
-            case=RUSH,
-            covering=covering,
-            scene=Scene(
-                workload=workload,
-                settings=settings_of(reading, covering),
-                service=standing_for(incremental_times(reading, ACTIVE), plan.standing_for),
-                span=2 * plan.rush_minutes * MINUTE,
-                drain=40 * MINUTE,
-                sample_every=SECOND,
-            ),
-        )
-        for covering in (ACTIVE, INCREMENTAL)
-    ]
+    return _shared(
+        CITY,
+        reading,
+        RUSH,
+        INCREMENTAL,
+        workload=workload,
+        service=standing_for(incremental_times(reading, ACTIVE), plan.standing_for),
+        span=2 * plan.rush_minutes * MINUTE,
+        drain=40 * MINUTE,
+        sample_every=SECOND,
+    )
 
 
-def _game_runs(plan: Plan, reading: str, case: str) -> list[SceneRun]:
+def _game(plan: Plan, reading: str, case: str) -> SharedRuns:
     workload = Game(
         players=plan.players,
         player_every=SECOND if case == EVERYBODY else 0,
         publish_every=2 * SECOND,
         monitors_move=IN_TURN if reading == LITERAL else EACH,
     )
-    return [
-        SceneRun(
-            study=GAME,
-            reading=reading,
-            case=case,
-            covering=covering,
-            scene=Scene(
-                workload=workload,
-                settings=settings_of(reading, covering),
-                service=selective_times(reading, ACTIVE),
-                span=plan.game_minutes * MINUTE,
-                sample_every=10 * SECOND,
-            ),
-        )
-        for covering in (ACTIVE, SELECTIVE)
-    ]
+    return _shared(
+        GAME,
+        reading,
+        case,
+        SELECTIVE,
+        workload=workload,
+        service=selective_times(reading, ACTIVE),
+        span=plan.game_minutes * MINUTE,
+        sample_every=10 * SECOND,
+    )
 
 
 # The scenes behind the workflow figure of the incremental paper (Sec. V-C): what is run.
@@ -359,34 +344,23 @@ def plan_workflow(quick: bool) -> list[SharedRuns]:
     auditors audit."""
     whole = Processes()
     processes = attrs.evolve(whole, small=4, medium=4, large=2) if quick else whole
-    minutes = 4 if quick else 11
-    every = 3 if quick else 10
-    tasks = []
-    cases = CASES[:1] if quick else CASES
-    for reading, case in product((LITERAL, ALTERNATIVE), cases):
-        stagger = 0 if case == TOGETHER else every * MINUTE // 4
-        workload = attrs.evolve(
-            processes,
-            audit_every=every * MINUTE,
-            stagger=stagger,
-            audited=EVERYTHING if reading == LITERAL else TRIGGERS,
+    minutes, every, cases = (4, 3, CASES[:1]) if quick else (11, 10, CASES)
+    return [
+        _shared(
+            WORKFLOW,
+            reading,
+            case,
+            INCREMENTAL,
+            workload=attrs.evolve(
+                processes,
+                audit_every=every * MINUTE,
+                stagger=0 if case == TOGETHER else every * MINUTE // 4,
+                audited=EVERYTHING if reading == LITERAL else TRIGGERS,
+            ),
+            service=incremental_times(reading, ACTIVE),
+            span=minutes * MINUTE,
+            drain=minutes * MINUTE,
+            sample_every=SECOND,
         )
-        runs = [
-            SceneRun(
-                study=WORKFLOW,
-                reading=reading,
-                case=case,
-                covering=covering,
-                scene=Scene(
-                    workload=workload,
-                    settings=settings_of(reading, covering),
-                    service=incremental_times(reading, ACTIVE),
-                    span=minutes * MINUTE,
-                    drain=minutes * MINUTE,
-                    sample_every=SECOND,
-                ),
-            )
-            for covering in (ACTIVE, INCREMENTAL)
-        ]
-        tasks.append(SharedRuns(runs=runs))
-    return tasks
+        for reading, case in product((LITERAL, ALTERNATIVE), cases)
+    ]

@@ -16,7 +16,7 @@ import numpy as np
 
 from gossamer.protocol.dissemination.graphs.graph import Reals, Words
 from gossamer.sim.figures.common.claims import COUNT, RATIO
-from gossamer.sim.figures.common.rows import Ask, Row, Statement
+from gossamer.sim.figures.common.rows import Quantity, Row, Statement
 from gossamer.sim.figures.dissemination.plots import Outcomes
 from gossamer.sim.figures.dissemination.studies import (
     COSTS,
@@ -40,9 +40,9 @@ STUBS: Final = (
 )
 
 
-def _ratio(above: str, below: str, locality: str) -> Ask:
+def _ratio(above: str, below: str, locality: str) -> Quantity:
     """Cost of one strategy over that of another, mean over sizes."""
-    return Ask(lambda found: found.ratio(above, below, locality), RATIO)
+    return Quantity(lambda found: found.ratio(above, below, locality), RATIO)
 
 
 def _samples(found: Outcomes) -> Iterator[Row]:
@@ -247,7 +247,7 @@ READ_OTHERWISE: Final = (
         "T5",
         "Uniform subscriptions: MULT picks one cluster, and SINGLE and MULT cost the same.",
         [
-            Row("trees of MULT, most", Ask(_most_trees, COUNT), "1", 1, 1),
+            Row("trees of MULT, most", Quantity(_most_trees, COUNT), "1", 1, 1),
             Row(
                 "MULT over SINGLE", _ratio("MULT", "SINGLE", UNIFORM), "almost the same", 0.98, 1.02
             ),

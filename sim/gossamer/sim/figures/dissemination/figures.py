@@ -47,17 +47,9 @@ def reproduce_trees(
 ) -> list[Claim]:
     """Run everything behind Fig. 4 to 8 (Sec. VII), judge T1 to T7, write ``out`` whole.
 
-    Args:
-        out: the new folder; on any error it is not made.
-        quick: small graphs and few documents.
-        processes: runs that go on at a time.
-        progress: called with "figures", runs done and runs in all.
-        checkout: beside it ``shared/data/topologies`` may hold files of real networks.
-
-    Raises:
-        ResultsError: ``out`` is taken.
-        SimulationError: a run failed.
-        OSError: the disk is full or not writable.
+    Takes and raises what `reproduce_vinifera` does, but needs no trace.
+    ``quick`` runs small graphs and few documents.
+    Beside ``checkout``, ``shared/data/topologies`` may hold files of real networks.
     """
     check_destination(out)
     runs = plan_runs(QUICK if quick else FULL, find_networks(checkout))

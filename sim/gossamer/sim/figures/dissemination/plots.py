@@ -13,6 +13,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from gossamer.sim.figures.common.experiments import stacked
 from gossamer.sim.figures.common.points import Floats
 from gossamer.sim.figures.dissemination.studies import (
     COSTS,
@@ -30,11 +31,12 @@ from gossamer.sim.results.plot_style import (
     beside,
     from_zero,
     legend_below,
+    looks,
     new_figure,
     per_cent,
 )
 from gossamer.sim.studies.dissemination.plots import STYLES, least_handle, plain_numbers
-from gossamer.sim.study.records import Column, Table
+from gossamer.sim.study.records import Column
 
 # What the runs of the figures about trees measured, by study, topology, locality and size.
 
@@ -56,6 +58,7 @@ _COLUMNS = (
     "duplicates",
     "planning_s",
 )
+_KEYS = ("reading", "topology", "strategy")
 
 
 @attrs.frozen(eq=False)
@@ -122,28 +125,14 @@ class Outcomes:
 
     def states_table(self) -> dict[str, Column]:
         """A row a state of the mergers with which all documents were routed."""
-        return _stack([(one, one.states) for one in self.found if one.states])
+        chosen = [one for one in self.found if one.states]
+        return stacked(chosen, _KEYS, [one.states for one in chosen])
 
     def mergers_table(self) -> dict[str, Column]:
         """A row a merger: trees left, and what the sampled documents cost then."""
-        return _stack(
-            [
-                (one, {"trees": one.mergers[0], "cost": one.mergers[1]})
-                for one in self.found
-                if one.mergers is not None
-            ]
-        )
-
-
-def _stack(parts: Sequence[tuple[RunResult, Table]]) -> dict[str, Column]:
-    """Tables under one another, with columns that tell them apart."""
-    lengths = [len(next(iter(table.values()))) for _, table in parts]
-    return {
-        "reading": np.repeat([one.reading for one, _ in parts], lengths),
-        "topology": np.repeat([one.topology for one, _ in parts], lengths),
-        "strategy": np.repeat([one.strategy for one, _ in parts], lengths),
-        **{name: np.concatenate([table[name] for _, table in parts]) for name in parts[0][1]},
-    }
+        chosen = [(one, one.mergers) for one in self.found if one.mergers is not None]
+        curves = [{"trees": trees, "cost": cost} for _, (trees, cost) in chosen]
+        return stacked([one for one, _ in chosen], _KEYS, curves)
 
 
 _LISTS: Final = SystemStyle(GREEN, ":", "MULT2, lists")
@@ -306,15 +295,7 @@ def _from_zero(panels: Sequence[tuple[Axes, str]], label: str) -> None:
 
 def _line(axes: Axes, strategy: str, x: npt.ArrayLike, y: npt.ArrayLike) -> None:
     style = _LISTS if strategy == MULT2_LISTS else STYLES[strategy]
-    axes.plot(
-        np.asarray(x),
-        np.asarray(y),
-        color=style.colour,
-        linestyle=style.dashes,
-        marker="o",
-        markersize=3,
-        label=style.label,
-    )
+    axes.plot(np.asarray(x), np.asarray(y), marker="o", markersize=3, **looks(style))
 
 
 def _bars(axes: Axes, values: dict[str, list[float]], labels: Sequence[str]) -> None:

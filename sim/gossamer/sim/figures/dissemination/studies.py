@@ -219,7 +219,7 @@ DOCUMENT_KEYWORDS: Final = 3
 
 @attrs.frozen(kw_only=True)
 class Plan:
-    """How much is run.
+    """How much is run; by default what a full run has.
 
     Attributes:
         sizes: numbers of brokers of transit-stub graphs.
@@ -231,29 +231,19 @@ class Plan:
         real_documents, real_share: of the workload on real networks.
     """
 
-    sizes: Sequence[int]
-    variant_sizes: Sequence[int]
-    variant_localities: Sequence[str]
-    keywords: int
-    documents: int
-    shares: Sequence[float]
-    shares_size: int
-    exact_size: int
-    real_documents: int
+    sizes: Sequence[int] = (500, 1000, 2000, 5000)
+    variant_sizes: Sequence[int] = (500, 2000)
+    variant_localities: Sequence[str] = tuple(LOCALITIES)
+    keywords: int = 1000
+    documents: int = 10_000
+    shares: Sequence[float] = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.5)
+    shares_size: int = 2000
+    exact_size: int = 5000
+    real_documents: int = 2000
     real_share: float = 0.1
 
 
-FULL: Final = Plan(
-    sizes=(500, 1000, 2000, 5000),
-    variant_sizes=(500, 2000),
-    variant_localities=tuple(LOCALITIES),
-    keywords=1000,
-    documents=10_000,
-    shares=(0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.5),
-    shares_size=2000,
-    exact_size=5000,
-    real_documents=2000,
-)
+FULL: Final = Plan()
 QUICK: Final = Plan(
     sizes=(60, 150),
     variant_sizes=(60,),

@@ -19,8 +19,15 @@ from gossamer.sim.figures.common.measurements import OVERHEAD, PATH, TREE, Measu
 from gossamer.sim.figures.common.points import Outcome
 from gossamer.sim.figures.common.rows import unit_of
 from gossamer.sim.figures.kindred.setup import FULL, KINDRED, STANDARD
-from gossamer.sim.figures.kindred.studies import BACKWARDS, FAST, MONTH, SILENT
-from gossamer.sim.figures.kindred.workloads import RANGES, SUBSCRIBERS, TOPICS
+from gossamer.sim.figures.kindred.studies import (
+    BACKWARDS,
+    FAST,
+    MONTH,
+    RANGES,
+    SILENT,
+    SUBSCRIBERS,
+    TOPICS,
+)
 from gossamer.sim.figures.vinifera.studies import (
     ATTRIBUTES,
     KINDS,

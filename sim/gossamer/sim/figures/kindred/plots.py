@@ -50,9 +50,11 @@ from gossamer.sim.results.plot_style import (
     draw_band,
     draw_intervals,
     draw_line,
+    draw_population,
     from_zero,
     in_a_column,
     legend_below,
+    looks,
     new_figure,
     per_cent,
     population_handle,
@@ -325,14 +327,7 @@ def plot_load(found: Measurements) -> Figure:
             load = found.load(SIZES, system, kind, nodes)
             beyond = 1.0 - np.arange(len(load)) / max(len(load), 1)
             shown = load > 0
-            axes.step(
-                load[shown],
-                beyond[shown],
-                where="pre",
-                color=style.colour,
-                linestyle=style.dashes,
-                label=style.label,
-            )
+            axes.step(load[shown], beyond[shown], where="pre", **looks(style))
         axes.set(
             title=f"Nodes above a load, {kind}",
             xlabel="share of events handled without interest",
@@ -359,20 +354,9 @@ def plot_hit_ratio(found: Measurements, study: str, first_hour: float) -> Figure
             draw_band(axes, hours + first_hour, ratios, half, style.colour)
         axes.set(title=f"Hit ratio, {kind} subscriptions")
         per_cent(axes.yaxis)
-        _show_population(axes, found, study, systems[0], kind, first_hour)
+        online = found.hours(study, systems[0], kind)
+        draw_population(axes, online["hour"] + first_hour, online["population"], 2.5, 0.8)
     panels[1].set(xlabel="time (hours)")
     handles = [*panels[0].get_legend_handles_labels()[0], population_handle()]
     legend_below(figure, panels[0], handles, note=found.note_of(study))
     return figure
-
-
-def _show_population(
-    axes: Axes, found: Measurements, study: str, system: str, kind: str, first_hour: float
-) -> None:
-    """The nodes online, on an axis of its own on the right, as in the paper."""
-    hours = found.hours(study, system, kind)
-    right = axes.twinx()
-    right.plot(hours["hour"] + first_hour, hours["population"], color=GREY, linewidth=0.8)
-    right.set(ylabel="nodes online", ylim=(0, 2.5 * max(1.0, float(hours["population"].max()))))
-    right.grid(visible=False)
-    right.spines["right"].set_visible(True)

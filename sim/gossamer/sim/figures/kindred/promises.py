@@ -13,7 +13,7 @@ from typing import Final
 
 from gossamer.sim.figures.common.claims import RATIO, SHARE
 from gossamer.sim.figures.common.measurements import OVERHEAD, PATH, TREE, Measurements
-from gossamer.sim.figures.common.rows import Ask, Row, Statement, at, first
+from gossamer.sim.figures.common.rows import Quantity, Row, Statement, at, first
 from gossamer.sim.figures.kindred.setup import KINDRED, SYSTEMS, Data
 from gossamer.sim.figures.vinifera.claims import hours_below, worst_hour
 from gossamer.sim.figures.vinifera.studies import (
@@ -69,10 +69,10 @@ def _paths_by_size(found: Measurements) -> Iterator[Row]:
         yield Row(name, skewed / random, "slightly above 1", 1.0, 1.3)
 
 
-def _ratio(measure: str, kind: str) -> Ask:
+def _ratio(measure: str, kind: str) -> Quantity:
     """`kindred` over the baseline, most over all numbers of attributes."""
     where = measure, ATTRIBUTES, KINDRED, BASELINE, kind
-    return Ask(lambda found: found.ratios(*where).max(), RATIO)
+    return Quantity(lambda found: found.ratios(*where).max(), RATIO)
 
 
 def _loads() -> Iterator[Row]:
@@ -82,14 +82,14 @@ def _loads() -> Iterator[Row]:
         yield Row(f"95th percentile, {kind}", percentile, "below 20 %", high=0.2)
 
 
-def _worst(measure: str, kind: str) -> Ask:
+def _worst(measure: str, kind: str) -> Quantity:
     """Of one, two and three attributes, as far as they were run."""
 
     def worst(found: Measurements) -> float:
         places = [x for x in found.places(ATTRIBUTES, KINDRED, kind) if x <= 3]
         return max(found.value(measure, ATTRIBUTES, KINDRED, kind, x) for x in places)
 
-    return Ask(worst, SHARE)
+    return Quantity(worst, SHARE)
 
 
 def _hits_under_churn() -> Iterator[Row]:

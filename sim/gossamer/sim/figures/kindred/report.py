@@ -19,9 +19,9 @@ from gossamer.sim.figures.kindred.studies import (
     FAST,
     IDEAS,
     MONTH,
+    OTHERS,
     SILENT,
 )
-from gossamer.sim.figures.kindred.workloads import OTHERS
 from gossamer.sim.figures.vinifera.studies import (
     ATTRIBUTES,
     CHURN,

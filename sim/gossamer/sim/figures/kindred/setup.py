@@ -6,53 +6,34 @@ widths, places, rates and warm-up, so that the values stand beside those of docs
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Iterator
 from typing import Any, Final
 
 import attrs
 
 from gossamer.sim.figures.common.points import Point
+from gossamer.sim.figures.vinifera import studies
 from gossamer.sim.figures.vinifera.studies import (
     BASELINE,
-    EXPONENT,
+    HUGE,
     KINDS,
+    LARGE,
     PAPER,
-    PLACES,
     RESILIENT,
-    ROOMY,
-    ROOMY_LARGE,
-    ROUND_S,
-    SPREAD,
-    VOLUME,
     Trace,
 )
 from gossamer.sim.figures.vinifera.studies import FULL as PAPER_FULL
-from gossamer.sim.studies.peers.inputs.scenario import (
-    Churn,
-    Events,
-    Scenario,
-    Subscriptions,
-    System,
-)
+from gossamer.sim.studies.peers.inputs.scenario import Churn
 
 KINDRED: Final = "kindred"
 SYSTEMS: Final = (KINDRED, PAPER, RESILIENT, BASELINE)
 
 STANDARD: Final = 1000
-PER_ROUND: Final = 20
-# From here on one round after another is needed until fingers reach every peer.
-LARGE: Final = 5000
-# Tables of so many nodes would not fit into memory otherwise; none has to merge an entry.
-HUGE: Final = 30_000
-ROOMY_HUGE: Final[Mapping[str, int]] = MappingProxyType(
-    {"boxes_per_neighbour": 64, "routing_table_entries": 256}
-)
 
 
 @attrs.frozen(kw_only=True)
 class Plan:
-    """How much is run.
+    """How much is run; by default what a full run has.
 
     Attributes:
         seeds: of every point that takes seconds; others run with the first only.
@@ -72,38 +53,23 @@ class Plan:
             none.
     """
 
-    seeds: tuple[int, ...]
-    events: int
-    nodes: int
-    friends: tuple[int, ...]
-    sizes: tuple[int, ...]
-    larger: tuple[int, ...]
-    attributes: tuple[int, ...]
-    attribute_nodes: int
-    rates: tuple[float, ...]
-    rate_rounds: int
-    churn_hours: tuple[float, float]
-    bundled_hours: float
-    month: bool
-    silence: tuple[float, float] | None
+    seeds: tuple[int, ...] = (1, 2, 3)
+    events: int = 2000
+    nodes: int = STANDARD
+    friends: tuple[int, ...] = (0, 4, 8)
+    sizes: tuple[int, ...] = (300, 1000, 3000, 5000, 10_000)
+    larger: tuple[int, ...] = (30_000, 100_000)
+    attributes: tuple[int, ...] = (1, 2, 3, 5)
+    attribute_nodes: int = 500
+    rates: tuple[float, ...] = (0.5, 1.0, 2.0, 3.0, 5.0)
+    rate_rounds: int = 40
+    churn_hours: tuple[float, float] = PAPER_FULL.churn_hours
+    bundled_hours: float = PAPER_FULL.bundled_hours
+    month: bool = True
+    silence: tuple[float, float] | None = (250.0, 256.0)
 
 
-FULL: Final = Plan(
-    seeds=(1, 2, 3),
-    events=2000,
-    nodes=STANDARD,
-    friends=(0, 4, 8),
-    sizes=(300, 1000, 3000, 5000, 10_000),
-    larger=(30_000, 100_000),
-    attributes=(1, 2, 3, 5),
-    attribute_nodes=500,
-    rates=(0.5, 1.0, 2.0, 3.0, 5.0),
-    rate_rounds=40,
-    churn_hours=PAPER_FULL.churn_hours,
-    bundled_hours=PAPER_FULL.bundled_hours,
-    month=True,
-    silence=(250.0, 256.0),
-)
+FULL: Final = Plan()
 QUICK: Final = Plan(
     seeds=(1,),
     events=200,
@@ -135,19 +101,6 @@ class Data:
     real: Churn | None
 
 
-def workload(kind: str, attributes: int = 1, **fields: Any) -> Subscriptions:
-    """The calibrated workload, with fields of it changed."""
-    common = {
-        "kind": kind,
-        "attributes": attributes,
-        "width": VOLUME ** (1 / attributes),
-        "places": PLACES,
-        "exponent": EXPONENT,
-        "spread": SPREAD,
-    }
-    return Subscriptions(**{**common, **fields})
-
-
 def seeds_of(plan: Plan, nodes: int, system: str = KINDRED) -> tuple[int, ...]:
     """The seeds of a point: with many nodes others than `kindred` have the first only."""
     most = LARGE if system != KINDRED else HUGE
@@ -168,57 +121,9 @@ def steady_point(
     kind: str,
     seed: int,
     *,
-    x: float = 0.0,
     nodes: int | None = None,
-    settings: Mapping[str, Any] | None = None,
-    **fields: Any,
+    **more: Any,
 ) -> Point:
-    """A point without churn: the overlay settles, then `PER_ROUND` events a round."""
+    """A point without churn, see there, of the plan's size unless ``nodes`` says another."""
     size = plan.nodes if nodes is None else nodes
-    warm_up = warm_up_of(size)
-    standard: dict[str, Any] = {
-        "nodes": size,
-        "rounds": warm_up + -(-plan.events // PER_ROUND),
-        "events": Events(per_round=PER_ROUND, warm_up_rounds=warm_up),
-        "subscriptions": workload(kind),
-    }
-    room = ROOMY if size < LARGE else ROOMY_LARGE if size < HUGE else ROOMY_HUGE
-    return any_point(
-        study,
-        system,
-        kind,
-        seed,
-        x=x,
-        settings={**room, **(settings or {})},
-        **{**standard, **fields},
-    )
-
-
-def warm_up_of(nodes: int) -> int:
-    """Rounds in which an overlay settles, see docs/figures.md."""
-    if nodes < LARGE:
-        return 40
-    return 60 if nodes < HUGE else 80
-
-
-def any_point(
-    study: str,
-    system: str,
-    kind: str,
-    seed: int,
-    *,
-    x: float = 0.0,
-    settings: Mapping[str, Any],
-    **fields: Any,
-) -> Point:
-    """A point of a study of a preset, or of `kindred` without one of its ideas."""
-    chosen = System(name=system, settings=dict(settings))
-    common = {
-        "name": study,
-        "seed": seed,
-        "systems": (chosen,),
-        "round_s": ROUND_S,
-        "measure_every": 50,
-    }
-    scenario = Scenario(**{**common, **fields})
-    return Point(study=study, system=system, kind=kind, x=float(x), scenario=scenario)
+    return studies.steady_point(plan.events, study, system, kind, seed, nodes=size, **more)

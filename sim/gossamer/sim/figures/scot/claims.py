@@ -13,7 +13,7 @@ from typing import Final
 
 from gossamer.protocol.brokers.scot.memory.settings import BID, DYNAMIC, ROUTINGS, STATIC
 from gossamer.sim.figures.common.claims import COUNT, SECONDS, SHARE
-from gossamer.sim.figures.common.rows import Ask, Row, Statement, first, last
+from gossamer.sim.figures.common.rows import Quantity, Row, Statement, first, last
 from gossamer.sim.figures.scot.plots import Outcomes
 from gossamer.sim.figures.scot.studies import BURST, PUBLISHERS, SUBSCRIBERS
 from gossamer.sim.studies.scot.workloads import messages_of
@@ -27,33 +27,35 @@ def third(paper: float) -> tuple[float, float]:
     return paper * 2 / 3, paper * 4 / 3
 
 
-def _saved(measure: str, study: str, routing: str, other: str, place: int | None = None) -> Ask:
+def _saved(
+    measure: str, study: str, routing: str, other: str, place: int | None = None
+) -> Quantity:
     """How much less it is by one way of routing, of the means over x or at one place."""
 
     def saved(found: Outcomes) -> float:
         x = None if place is None else found.places(study)[place]
         return found.saved(measure, study, routing, other, x)
 
-    return Ask(saved, SHARE)
+    return Quantity(saved, SHARE)
 
 
-def _closing(measure: str, routing: str, other: str) -> Ask:
+def _closing(measure: str, routing: str, other: str) -> Quantity:
     """What is saved with the fewest less what is saved with the most subscribers."""
     where = (measure, SUBSCRIBERS, routing, other)
     return _saved(*where, _FEWEST) - _saved(*where, _MOST)
 
 
-def _more(measure: str, routing: str, other: str) -> Ask:
+def _more(measure: str, routing: str, other: str) -> Quantity:
     """How much more it is with more publishers, as a share."""
 
     def more(found: Outcomes) -> float:
         ours, theirs = (found.mean(measure, PUBLISHERS, name) for name in (routing, other))
         return ours / theirs - 1
 
-    return Ask(more, SHARE)
+    return Quantity(more, SHARE)
 
 
-def _growth(measure: str, study: str, routing: str) -> Ask:
+def _growth(measure: str, study: str, routing: str) -> Quantity:
     return last(measure, study, routing) / first(measure, study, routing)
 
 
@@ -89,7 +91,7 @@ def _quick(found: Outcomes) -> Iterator[Row]:
 def _bursts(found: Outcomes) -> Iterator[Row]:
     yield from _settled(found)
     yield from _shorter()
-    more = Ask(_more_than_static, SHARE)
+    more = Quantity(_more_than_static, SHARE)
     yield Row("dynamic, more messages than static", more, "0.32 %", -0.01, 0.01)
     fewer = _saved("notification_messages", BURST, DYNAMIC, BID)
     yield Row("dynamic, fewer messages than BID", fewer, "17.2 %", *third(0.172))
@@ -139,7 +141,7 @@ CLAIMS: Final = (
                 0.89 * 2 / 3,
                 1.0,
             ),
-            Row("duplicates by BID", Ask(_duplicates, SHARE), "almost 80 %", 0.8 * 2 / 3, 1.0),
+            Row("duplicates by BID", Quantity(_duplicates, SHARE), "almost 80 %", 0.8 * 2 / 3, 1.0),
             Row(
                 "shorter trees",
                 _saved("subscription_hops_mean", SUBSCRIBERS, STATIC, BID, _MOST),

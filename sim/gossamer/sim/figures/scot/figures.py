@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from gossamer.sim.figures.common.claims import (
     Claim,
     side_by_side,
 )
-from gossamer.sim.figures.common.experiments import write_figures
+from gossamer.sim.figures.common.experiments import row_of, stacked, write_figures
 from gossamer.sim.figures.common.rows import check_claims
 from gossamer.sim.figures.scot.claims import CLAIMS
 from gossamer.sim.figures.scot.plots import Outcomes, draw
@@ -34,11 +35,12 @@ from gossamer.sim.figures.scot.studies import (
     RunResult,
     find_quotes,
     plan_runs,
-    stacked,
 )
 from gossamer.sim.results.results import check_destination
 from gossamer.sim.study.records import Column
 from gossamer.sim.study.tasks import Progress, run_tasks
+
+_KEYS: Final = ("run.study", "run.reading", "run.routing", "run.x")
 
 
 def reproduce_scot(
@@ -46,16 +48,8 @@ def reproduce_scot(
 ) -> list[Claim]:
     """Run everything behind Fig. 9 to 11 (Sec. 7), judge O1 to O7, write ``out`` whole.
 
-    Args:
-        out: the new folder; on any error it is not made.
-        quick: a fiftieth of the paper's sizes and less.
-        processes: runs that go on at a time.
-        progress: called with "figures", runs done and runs in all.
-
-    Raises:
-        ResultsError: ``out`` is taken.
-        SimulationError: a run failed.
-        OSError: the disk is full or not writable.
+    Takes and raises what `reproduce_vinifera` does, but needs no trace.
+    ``quick`` runs a fiftieth of the paper's sizes and less.
     """
     check_destination(out)
     plan = QUICK if quick else FULL
@@ -67,8 +61,8 @@ def reproduce_scot(
     claims = side_by_side(literal, alternative, READINGS, CONTRADICTIONS)
     tables = {
         "runs": _runs(found),
-        "delays": stacked(found, [one.delays for one in found]),
-        "queues": stacked(found, [one.queues for one in found]),
+        "delays": stacked(found, _KEYS, [one.delays for one in found]),
+        "queues": stacked(found, _KEYS, [one.queues for one in found]),
     }
     write_figures(out, claims, tables, lambda: draw(Outcomes.of(found)))
     return claims
@@ -76,9 +70,8 @@ def reproduce_scot(
 
 def _runs(found: Sequence[RunResult]) -> dict[str, Column]:
     """One row a run."""
-    measures = [{name: np.array([value]) for name, value in one.measures.items()} for one in found]
     return {
-        **stacked(found, measures),
+        **stacked(found, _KEYS, [row_of(one.measures) for one in found]),
         "seed": np.array([one.run.burst.seed for one in found]),
         "subscribers": np.array([one.run.burst.subscribers for one in found]),
         "publishers": np.array([one.run.burst.publishers for one in found]),

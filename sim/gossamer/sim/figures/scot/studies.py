@@ -13,13 +13,12 @@ What the paper leaves open is chosen here once, before anything was measured:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
 import attrs
-import numpy as np
 
 from gossamer.protocol.brokers.scot import ROUTINGS, ScotSettings
 from gossamer.sim.figures.common.claims import ALTERNATIVE, LITERAL, Reading
@@ -111,7 +110,7 @@ SUBSCRIBE_EVERY: Final = 2_000
 
 @attrs.frozen(kw_only=True)
 class Plan:
-    """Sizes of the experiments.
+    """Sizes of the experiments; by default those of a full run.
 
     Attributes:
         subscribers: how many there are, one after another (Fig. 9, 10(a)).
@@ -126,34 +125,21 @@ class Plan:
         quotes: different publications.
     """
 
-    subscribers: tuple[int, ...]
-    subscribers_publishers: int
-    subscribers_notifications: int
-    publishers: tuple[int, ...]
-    publishers_subscribers: int
-    publishers_notifications: int
-    rates: tuple[int, ...]
-    burst: int
-    burst_subscribers: int
-    burst_publishers: int
-    burst_notifications: int
-    quotes: int
+    subscribers: tuple[int, ...] = (500, 1_000, 2_500, 5_000, 10_000)
+    subscribers_publishers: int = 100
+    subscribers_notifications: int = 1_000
+    publishers: tuple[int, ...] = (100, 200, 300, 400, 500)
+    publishers_subscribers: int = 3_000
+    publishers_notifications: int = 500
+    rates: tuple[int, ...] = (60_000, 80_000, 100_000)
+    burst: int = 100_000
+    burst_subscribers: int = 5_000
+    burst_publishers: int = 100
+    burst_notifications: int = 2_000
+    quotes: int = 100
 
 
-FULL: Final = Plan(
-    subscribers=(500, 1_000, 2_500, 5_000, 10_000),
-    subscribers_publishers=100,
-    subscribers_notifications=1_000,
-    publishers=(100, 200, 300, 400, 500),
-    publishers_subscribers=3_000,
-    publishers_notifications=500,
-    rates=(60_000, 80_000, 100_000),
-    burst=100_000,
-    burst_subscribers=5_000,
-    burst_publishers=100,
-    burst_notifications=2_000,
-    quotes=100,
-)
+FULL: Final = Plan()
 QUICK: Final = Plan(
     subscribers=(50, 200),
     subscribers_publishers=20,
@@ -320,16 +306,3 @@ def _each(study: str, reading: str, x: int, burst: Burst) -> Iterator[Run]:
     for routing in ROUTINGS:
         chosen = attrs.evolve(burst, settings=ScotSettings(routing=routing))
         yield Run(study=study, reading=reading, routing=routing, x=x, burst=chosen)
-
-
-def stacked(found: Sequence[RunResult], tables: Sequence[dict[str, Column]]) -> dict[str, Column]:
-    """Tables of runs under one another, with columns that tell them apart."""
-    lengths = [len(next(iter(table.values()))) for table in tables]
-    runs = [one.run for one in found]
-    return {
-        "study": np.repeat([run.study for run in runs], lengths),
-        "reading": np.repeat([run.reading for run in runs], lengths),
-        "routing": np.repeat([run.routing for run in runs], lengths),
-        "x": np.repeat([run.x for run in runs], lengths),
-        **{name: np.concatenate([table[name] for table in tables]) for name in tables[0]},
-    }

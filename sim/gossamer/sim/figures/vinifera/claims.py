@@ -20,7 +20,7 @@ import numpy as np
 
 from gossamer.sim.figures.common.claims import RATIO, SHARE
 from gossamer.sim.figures.common.measurements import LOOKUP, OVERHEAD, PATH, TREE, Measurements
-from gossamer.sim.figures.common.rows import Ask, Row, Statement, at, first, last, least, most
+from gossamer.sim.figures.common.rows import Quantity, Row, Statement, at, first, last, least, most
 from gossamer.sim.figures.vinifera.studies import (
     ATTRIBUTES,
     BASELINE,
@@ -176,23 +176,23 @@ def _nodes(found: Measurements, words: str) -> str:
     return f"{found.nodes(ATTRIBUTES):,} nodes; {words}"
 
 
-def _ratio(measure: str, kind: str, mean: bool = False) -> Ask:
+def _ratio(measure: str, kind: str, mean: bool = False) -> Quantity:
     """Vinifera over the baseline: most, or the mean, over all numbers of attributes."""
 
     def ratio(found: Measurements) -> float:
         ratios = found.ratios(measure, ATTRIBUTES, PAPER, BASELINE, kind)
         return float(ratios.mean() if mean else ratios.max())
 
-    return Ask(ratio, RATIO)
+    return Quantity(ratio, RATIO)
 
 
-def _worst(measure: str, kind: str) -> Ask:
+def _worst(measure: str, kind: str) -> Quantity:
     """Of one, two and three attributes."""
 
     def worst(found: Measurements) -> float:
         return max(found.value(measure, ATTRIBUTES, PAPER, kind, x) for x in (1, 2, 3))
 
-    return Ask(worst, SHARE)
+    return Quantity(worst, SHARE)
 
 
 def _loads() -> Iterator[Row]:
@@ -210,7 +210,7 @@ def _loads() -> Iterator[Row]:
         yield Row(f"baseline, 1 attribute, skewed: {name}", value, paper, low)
 
 
-def _hits(system: str, kind: str, rate: float) -> Ask:
+def _hits(system: str, kind: str, rate: float) -> Quantity:
     return at("hit_ratio", RATES, system, kind, rate)
 
 
@@ -348,7 +348,7 @@ V7: Final = Statement(
 )
 
 
-def _churned(measure: str, system: str, kind: str) -> Ask:
+def _churned(measure: str, system: str, kind: str) -> Quantity:
     return at(measure, CHURN, system, kind, 0)
 
 
@@ -363,14 +363,14 @@ def _hits_under_churn() -> Iterator[Row]:
         yield Row(f"Vinifera less baseline, {kind}", gain, "baseline badly hit", 0.05)
 
 
-def worst_hour(system: str, kind: str) -> Ask:
+def worst_hour(system: str, kind: str) -> Quantity:
     """The least hit ratio of an hour under churn."""
-    return Ask(lambda found: found.hit_ratios(CHURN, system, kind).min(), SHARE)
+    return Quantity(lambda found: found.hit_ratios(CHURN, system, kind).min(), SHARE)
 
 
-def hours_below(limit: float, system: str, kind: str) -> Ask:
+def hours_below(limit: float, system: str, kind: str) -> Quantity:
     """The share of hours under churn with a lower hit ratio."""
-    return Ask(lambda found: np.mean(found.hit_ratios(CHURN, system, kind) < limit), SHARE)
+    return Quantity(lambda found: np.mean(found.hit_ratios(CHURN, system, kind) < limit), SHARE)
 
 
 def _quarters(measure: str) -> list[Row]:

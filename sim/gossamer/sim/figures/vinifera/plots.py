@@ -24,12 +24,12 @@ from gossamer.sim.figures.vinifera.studies import (
     Trace,
 )
 from gossamer.sim.results.plot_style import (
-    GREY,
     HEIGHT_IN,
     beside,
     draw_band,
     draw_intervals,
     draw_line,
+    draw_population,
     from_zero,
     legend_below,
     new_figure,
@@ -37,7 +37,6 @@ from gossamer.sim.results.plot_style import (
     population_handle,
     system_styles,
 )
-from gossamer.sim.study.records import Column
 
 _MARKERS = {RANDOM: "o", SKEWED: "^"}
 _ALPHA = {RANDOM: 0.55, SKEWED: 1.0}
@@ -159,18 +158,9 @@ def plot_hours(found: Measurements, trace: Trace, measure: str, title: str) -> F
         if measure != "path_length":
             per_cent(axes.yaxis)
         table = found.hours(CHURN, PAPER, kind)
-        _show_population(axes, table["hour"] + trace.first_hour, table["population"])
+        draw_population(axes, table["hour"] + trace.first_hour, table["population"], 1.1)
     panels[1].set(xlabel="time (hours)")
     from_zero(panels[1])
     handles = [*panels[0].get_legend_handles_labels()[0], population_handle()]
     legend_below(figure, panels[0], handles, note=found.note_of(CHURN))
     return figure
-
-
-def _show_population(axes: Axes, hours: Column, population: Column) -> None:
-    """The nodes online, on an axis of its own on the right, as in the paper."""
-    right = axes.twinx()
-    right.plot(hours, population, color=GREY, linewidth=1.0)
-    right.set(ylabel="nodes online", ylim=(0, 1.1 * max(1.0, float(population.max()))))
-    right.grid(visible=False)
-    right.spines["right"].set_visible(True)

@@ -11,7 +11,9 @@ known as well: see docs/figures.md, which gives those of the others.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import attrs
@@ -49,7 +51,11 @@ HOUR_S = 3600.0
 # 10,000 node table would not fit in memory, but ranges of one attribute overlap and join.
 ROOMY: Mapping[str, int] = {"boxes_per_neighbour": 1024, "routing_table_entries": 2048}
 ROOMY_LARGE: Mapping[str, int] = {"boxes_per_neighbour": 256, "routing_table_entries": 1024}
-LARGE = 5000
+# Tables of so many nodes would not fit into memory otherwise; none has to merge an entry.
+ROOMY_HUGE: Mapping[str, int] = {"boxes_per_neighbour": 64, "routing_table_entries": 256}
+# From here on one round after another is needed until fingers reach every peer.
+LARGE, HUGE = 5000, 30_000
+PER_ROUND = 20
 
 REAL_TRACE = "skype.avt.gz"
 BUNDLED_TRACE = "flash_crowd.avt.gz"
@@ -57,7 +63,7 @@ BUNDLED_TRACE = "flash_crowd.avt.gz"
 
 @attrs.frozen(kw_only=True)
 class Plan:
-    """How much of the paper's experiments is run.
+    """How much of the paper's experiments is run; by default those of a full run.
 
     Attributes:
         seeds: of every point up to `LARGE` nodes; larger ones run with the first only.
@@ -73,30 +79,20 @@ class Plan:
         bundled_hours: how much is played of the bundled trace, at most.
     """
 
-    seeds: tuple[int, ...]
-    events: int
-    friends: tuple[int, ...]
-    sizes: tuple[int, ...]
-    large: int | None
-    attributes: tuple[int, ...]
-    attribute_nodes: int
-    rates: tuple[float, ...]
-    churn_hours: tuple[float, float]
-    bundled_hours: float
+    seeds: tuple[int, ...] = (1, 2, 3)
+    events: int = 2000
+    friends: tuple[int, ...] = (0, 1, 2, 3, 4, 5, 6, 7, 8)
+    sizes: tuple[int, ...] = (500, 1000, 2000, 5000, 10_000)
+    large: int | None = 10_000
+    attributes: tuple[int, ...] = (1, 2, 3, 4, 5)
+    attribute_nodes: int = 500
+    rates: tuple[float, ...] = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0)
+    # A week with the flash crowds of hours 147 and 252.
+    churn_hours: tuple[float, float] = (132.0, 300.0)
+    bundled_hours: float = 6.0
 
 
-FULL = Plan(
-    seeds=(1, 2, 3),
-    events=2000,
-    friends=(0, 1, 2, 3, 4, 5, 6, 7, 8),
-    sizes=(500, 1000, 2000, 5000, 10_000),
-    large=10_000,
-    attributes=(1, 2, 3, 4, 5),
-    attribute_nodes=500,
-    rates=(0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0),
-    churn_hours=(132.0, 300.0),  # a week with the flash crowds of hours 147 and 252
-    bundled_hours=6.0,
-)
+FULL = Plan()
 QUICK = Plan(
     seeds=(1,),
     events=600,
@@ -126,16 +122,17 @@ class Trace:
     description: str
 
 
-def subscriptions(kind: str, attributes: int = 1) -> Subscriptions:
-    """The calibrated workload."""
-    return Subscriptions(
-        kind=kind,
-        attributes=attributes,
-        width=VOLUME ** (1 / attributes),
-        places=PLACES,
-        exponent=EXPONENT,
-        spread=SPREAD,
-    )
+def workload(kind: str, attributes: int = 1, **fields: Any) -> Subscriptions:
+    """The calibrated workload, with fields of it changed."""
+    common = {
+        "kind": kind,
+        "attributes": attributes,
+        "width": VOLUME ** (1 / attributes),
+        "places": PLACES,
+        "exponent": EXPONENT,
+        "spread": SPREAD,
+    }
+    return Subscriptions(**{**common, **fields})
 
 
 def most_popular_share() -> float:
@@ -158,75 +155,80 @@ def plan_points(plan: Plan, trace: Trace) -> list[Point]:
 def _friend_points(plan: Plan, nodes: int, study: str) -> Iterator[Point]:
     """Fig. 3: K_f friend links and 8 - K_f small-world links; the baseline has no friends."""
     for kind, seed in _kinds_and_seeds(plan, nodes):
+        point = partial(steady_point, plan.events, study, kind=kind, seed=seed, nodes=nodes)
         for friends in plan.friends:
             links = {"friend_links": friends, "small_world_links": LINKS - friends}
-            yield _steady(plan, study, PAPER, kind, friends, nodes, seed, settings=links)
-        links = {"small_world_links": LINKS}
-        yield _steady(plan, study, BASELINE, kind, 0, nodes, seed, settings=links)
+            yield point(PAPER, x=friends, settings=links)
+        yield point(BASELINE, settings={"small_world_links": LINKS})
+
+
+def _both(plan: Plan, study: str, x: float, nodes: int, **fields: Any) -> Iterator[Point]:
+    """Vinifera and the baseline at a place, with both kinds of subscriptions."""
+    attributes = fields.pop("attributes", 1)
+    for kind, seed in _kinds_and_seeds(plan, nodes):
+        asked = workload(kind, attributes)
+        for system in (PAPER, BASELINE):
+            yield steady_point(
+                plan.events,
+                study,
+                system,
+                kind,
+                seed,
+                x=x,
+                nodes=nodes,
+                subscriptions=asked,
+                **fields,
+            )
 
 
 def _size_points(plan: Plan) -> Iterator[Point]:
     """Fig. 4(a), 4(b): K_sw = 0, K_f = log2(N) - 2, as the presets have it."""
     for nodes in plan.sizes:
-        for kind, seed in _kinds_and_seeds(plan, nodes):
-            for system in (PAPER, BASELINE):
-                yield _steady(plan, SIZES, system, kind, nodes, nodes, seed)
+        yield from _both(plan, SIZES, nodes, nodes)
 
 
 def _attribute_points(plan: Plan) -> Iterator[Point]:
     """Fig. 4(c), 4(d), 4(e)."""
-    for attributes in plan.attributes:
-        for kind, seed in _kinds_and_seeds(plan, plan.attribute_nodes):
-            for system in (PAPER, BASELINE):
-                yield _steady(
-                    plan,
-                    ATTRIBUTES,
-                    system,
-                    kind,
-                    attributes,
-                    plan.attribute_nodes,
-                    seed,
-                    subscriptions=subscriptions(kind, attributes),
-                )
+    for number in plan.attributes:
+        yield from _both(plan, ATTRIBUTES, number, plan.attribute_nodes, attributes=number)
 
 
 def _rate_points(plan: Plan) -> Iterator[Point]:
     """Fig. 4(f): 40 rounds of events at a rate in X, the capacity of a node."""
     for rate in plan.rates:
-        for kind, seed in _kinds_and_seeds(plan, 1000):
-            for system in (PAPER, BASELINE):
-                events = Events(per_round=rate * CAPACITY, warm_up_rounds=40)
-                yield _steady(
-                    plan,
-                    RATES,
-                    system,
-                    kind,
-                    rate,
-                    1000,
-                    seed,
-                    events=events,
-                    rounds=80,
-                    network=Link(event_capacity=CAPACITY),
-                )
+        events = Events(per_round=rate * CAPACITY, warm_up_rounds=40)
+        network = Link(event_capacity=CAPACITY)
+        yield from _both(plan, RATES, rate, 1000, events=events, rounds=80, network=network)
 
 
 def _churn_points(plan: Plan, trace: Trace) -> Iterator[Point]:
     """Fig. 5, with the resilient preset beside the paper's."""
     for kind in KINDS:
         for system in (PAPER, BASELINE, RESILIENT):
-            yield _point(
-                CHURN,
-                system,
-                kind,
-                0,
-                nodes=None,
-                rounds=None,
-                seed=plan.seeds[0],
-                settings=ROOMY_LARGE,
-                churn=trace.churn,
-                events=Events(per_round=2, warm_up_rounds=20),
-                subscriptions=subscriptions(kind),
-            )
+            yield churn_point(CHURN, system, kind, plan.seeds[0], trace.churn)
+
+
+def churn_point(
+    study: str,
+    system: str,
+    kind: str,
+    seed: int,
+    churn: Churn,
+    settings: Mapping[str, Any] = MappingProxyType({}),
+    **fields: Any,
+) -> Point:
+    """A point under churn, as long as its trace."""
+    return any_point(
+        study,
+        system,
+        kind,
+        seed,
+        settings={**ROOMY_LARGE, **settings},
+        churn=churn,
+        events=Events(per_round=2, warm_up_rounds=20),
+        subscriptions=workload(kind),
+        **fields,
+    )
 
 
 def _kinds_and_seeds(plan: Plan, nodes: int) -> Iterator[tuple[str, int]]:
@@ -235,44 +237,52 @@ def _kinds_and_seeds(plan: Plan, nodes: int) -> Iterator[tuple[str, int]]:
             yield kind, seed
 
 
-def _steady(
-    plan: Plan,
+def steady_point(
+    published: int,
+    /,
     study: str,
     system: str,
     kind: str,
-    x: float,
-    nodes: int,
     seed: int,
     *,
-    settings: Mapping[str, int] | None = None,
+    nodes: int,
+    settings: Mapping[str, Any] | None = None,
     **fields: Any,
 ) -> Point:
-    """A point without churn: the overlay settles, then 20 events a round."""
-    warm_up, per_round = (60, 20) if nodes >= LARGE else (40, 20)
-    standard = {
-        "rounds": warm_up + plan.events // per_round,
-        "events": Events(per_round=per_round, warm_up_rounds=warm_up),
-        "subscriptions": subscriptions(kind),
+    """A point without churn: the overlay settles, then so many events, `PER_ROUND` a round."""
+    warm_up = warm_up_of(nodes)
+    standard: dict[str, Any] = {
+        "nodes": nodes,
+        "rounds": warm_up + -(-published // PER_ROUND),
+        "events": Events(per_round=PER_ROUND, warm_up_rounds=warm_up),
+        "subscriptions": workload(kind),
     }
-    room = ROOMY_LARGE if nodes >= LARGE else ROOMY
-    return _point(
-        study,
-        system,
-        kind,
-        x,
-        nodes=nodes,
-        seed=seed,
-        settings={**room, **(settings or {})},
-        **{**standard, **fields},
-    )
+    room = ROOMY if nodes < LARGE else ROOMY_LARGE if nodes < HUGE else ROOMY_HUGE
+    chosen = {**room, **(settings or {})}
+    return any_point(study, system, kind, seed, settings=chosen, **{**standard, **fields})
 
 
-def _point(
-    study: str, system: str, kind: str, x: float, *, settings: Mapping[str, int], **fields: Any
+def warm_up_of(nodes: int) -> int:
+    """Rounds in which an overlay settles, see docs/figures.md."""
+    if nodes < LARGE:
+        return 40
+    return 60 if nodes < HUGE else 80
+
+
+def any_point(
+    study: str,
+    system: str,
+    kind: str,
+    seed: int,
+    *,
+    x: float = 0.0,
+    settings: Mapping[str, Any],
+    **fields: Any,
 ) -> Point:
+    """A point of a study of a preset, or of one without some of its ideas."""
     chosen = System(name=system, settings=dict(settings))
-    common = {"name": study, "systems": (chosen,), "round_s": ROUND_S, "measure_every": 50}
-    scenario = Scenario(**{**common, **fields})
+    standard = {"systems": (chosen,), "round_s": ROUND_S, "measure_every": 50}
+    scenario = Scenario(**{"name": study, "seed": seed, **standard, **fields})
     return Point(study=study, system=system, kind=kind, x=float(x), scenario=scenario)
 
 
