@@ -3,7 +3,7 @@
 The bounds stand next to each value. Where the paper gives a number we accept about a third around
 it, or the nearest round number; where it gives a shape only ("flat", "slightly longer") the bounds
 are our reading of it. They were set when first measurements were known, and are not predictions.
-The baseline's two overheads are what the workload was calibrated by (`vinifera_studies`): that they
+The baseline's two overheads are what the workload was calibrated by (`studies`): that they
 hold is no finding.
 
 Verdicts under churn are about the paper's protocol; the resilient preset, which goes beyond it,
