@@ -184,7 +184,7 @@ def here(
         ((PAIR,), "expected --within SECONDS with an expression in braces"),
         (("price > 5", "--within", "10"), "expected one expression in braces with --within"),
         ((PAIR, PAIR, "--within", "10"), "expected one expression in braces with --within"),
-        ((PAIR, "--within", "0"), "should be greater than or equal to 0.001"),
+        ((PAIR, "--within", "0"), "--within is '0', expected a number from 0.001 to 86400"),
         ((PAIR, *WITHIN, "--last"), "expected no --retained, --group, --ordered, --last or --into"),
     ],
 )

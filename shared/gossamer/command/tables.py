@@ -54,9 +54,14 @@ class FittingTable(Table):
         ]
         if sum(widths) > room:
             return None
-        for _ in range(room - sum(widths)):
-            lacking = [most - width for most, width in zip(natural, widths, strict=True)]
-            widths[lacking.index(max(lacking))] += 1
+        # No word is broken while there is room for it.
+        words = [_word_width(console, widest, column) for column in self.columns]
+        for wanted in (words, natural):
+            while sum(widths) < room:
+                lacking = [most - width for most, width in zip(wanted, widths, strict=True)]
+                if max(lacking) <= 0:
+                    break
+                widths[lacking.index(max(lacking))] += 1
         return list(widths)
 
     def _on_its_side(self, options: ConsoleOptions) -> RenderResult:
@@ -82,6 +87,11 @@ class FittingTable(Table):
 def _natural_width(console: Console, options: ConsoleOptions, column: Column) -> int:
     parts = [column.header, *column.cells]
     return max(Measurement.get(console, options, part).maximum for part in parts)
+
+
+def _word_width(console: Console, options: ConsoleOptions, column: Column) -> int:
+    parts = [column.header, *column.cells]
+    return max(Measurement.get(console, options, part).minimum for part in parts)
 
 
 def _least_width(console: Console, options: ConsoleOptions, column: Column) -> int:

@@ -38,6 +38,14 @@ def test_names_are_wrapped_and_numbers_whole(names: int) -> None:
         assert {"123,456.789", "0.99987"} <= set(column)
 
 
+def test_no_word_is_broken_where_there_is_room_for_it() -> None:
+    table = FittingTable("system")
+    table.add_numbers("cost of all documents, in milliseconds", "duplicates", "trees of all groups")
+    table.add_row("SemCast-filtered", "777,102", "200,361", "100")
+    shown = printed_at(60, table)
+    assert all(word in shown for word in ("SemCast-filtered", "duplicates", "milliseconds"))
+
+
 def test_what_cannot_fit_is_turned_on_its_side() -> None:
     shown = printed_at(80, table_of(12))
     assert "\u2502" not in shown
