@@ -1,4 +1,4 @@
-"""What was seen of the peers, as workers reported it, in seconds of the trace."""
+"""What was seen of the peers, as workers reported it, and the tables of a run made of that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Java process of a session: started quietly, ended with it, and waited for."""
+"""The Java process of a session: found, started quietly, ended with it, and waited for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Addresses of masters, asked before a session is made; Spark itself asks wrong ones for long."""
+"""Addresses of masters, asked before a session is made, and workers, waited for."""
 
 from __future__ import annotations
 

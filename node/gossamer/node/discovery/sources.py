@@ -1,4 +1,4 @@
-"""Finding peers: several sources behind one stream of `DiscoveredPeer`.
+"""Finding peers: several sources behind one stream, and this machine's interfaces.
 
 What a source says is a hint and nothing more: who answers at an address proves by its certificate
 who it is. A source that fails is reported and leaves the others at work.

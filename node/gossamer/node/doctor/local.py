@@ -1,4 +1,4 @@
-"""What this machine and this peer's own files make impossible."""
+"""What this machine, its clock and this peer's own files make impossible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Certificates: shown by peers, read and verified by everybody; `issuing` makes them.
+"""Certificates: made by the authority, shown by peers, read and verified by everybody.
 
 A peer certificate names its owner's permanent key (common name, 16 hexadecimal digits) and the
 name people call it by (pseudonym). It names no host: peers move between addresses, and are known

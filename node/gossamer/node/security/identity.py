@@ -1,4 +1,4 @@
-"""A peer's identity: an Ed25519 key pair, and the permanent key that the overlay knows it by."""
+"""A peer's identity and addresses, and what these are written in: canonical CBOR, whole files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A SQLite file that is opened, brought up to date, and written in transactions.
+"""A SQLite file that is opened, brought up to date by steps, and written in transactions.
 
 What SQLite reports becomes an error of `gossamer.node.errors` that names the file.
 

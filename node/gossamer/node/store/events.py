@@ -1,4 +1,4 @@
-"""Retained events: kept for subscribers that were away, within bounds of time, number and bytes."""
+"""Retained events, what each client was handed, and admissions that were given out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The grammar that the text forms share: conjunctions of comparisons joined by `and`."""
+"""The grammar that the text forms share: tokens, operators, comparisons joined by `and`."""
 
 from __future__ import annotations
 

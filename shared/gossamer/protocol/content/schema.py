@@ -1,4 +1,4 @@
-"""The attribute schema: what an event is made of (Vinifera, Sec. IV-A).
+"""The attribute schema (Vinifera, Sec. IV-A), and its versions where it changes.
 
 A schema is an ordered list of attributes A_1 to A_n; an event is a point in the space they span.
 """

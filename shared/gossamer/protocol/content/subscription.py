@@ -1,4 +1,4 @@
-"""Subscriptions: conjunctions of equalities and ranges over some attributes (Vinifera, Sec. IV-A).
+"""Subscriptions, conjunctions of equalities and ranges (Vinifera, Sec. IV-A), and their text.
 
 A subscription holds one constraint for each attribute it names. A constraint is an immutable set
 of values that knows `contains`, `intersect` and `to_text`; comparisons on one attribute narrow it

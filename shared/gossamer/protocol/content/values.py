@@ -1,4 +1,4 @@
-"""The kinds of values, their canonical forms, and their literals.
+"""The kinds of values, canonical forms, literals and JSON; payloads, by which nothing is matched.
 
 Numbers are exact reals: integers, floats, Decimals and Fractions compare by the number they stand
 for, never after rounding. Strings compare by code point, dates by the instant in UTC.

@@ -1,4 +1,4 @@
-"""Grouping subscriptions by the documents they share: MULT (Algorithm 3).
+"""Grouping subscriptions: MULT (Algorithm 3) and MULT2 (Algorithm 2).
 
 Two groups are as similar as the documents that match both are many beside those that match either
 (Jaccard). The most similar are merged until one group is left, and the state that cost least is

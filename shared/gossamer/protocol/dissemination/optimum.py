@@ -1,4 +1,4 @@
-"""OPT (Sec. VII): a Steiner tree for every document, and a bound that no routing goes below.
+"""OPT (Sec. VII), a bound that no routing goes below, and the best trees of small graphs.
 
 The paper calls the approximate trees' cost the optimum. It is that of the best known graph
 routing, one tree a document; what can be proven is the bound.

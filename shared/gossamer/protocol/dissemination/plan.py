@@ -1,4 +1,4 @@
-"""What planning trees for a sample works on: the graph, the documents, and the present groups."""
+"""What planning trees for a sample works on, and COMPUTETREE (Algorithm 1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The strategies that Sec. VII compares, each from a graph and a sample to trees and groups.
+"""The strategies that Sec. VII compares, and how many trees are worth having.
 
     SPT, MST   one tree, made without a look at documents (Sec. I-B)
     SINGLE     one tree by COMPUTETREE (Sec. IV)

@@ -1,4 +1,4 @@
-"""Random draws that depend on (seed, permanent key, counter) and on nothing else.
+"""Random draws of (seed, permanent key, counter) alone; floats in the words of records.
 
 The generator is a counter through two rounds of the SplitMix64 finaliser (Steele, Lea, Flood,
 OOPSLA 2014): no state but the counter, so a draw is the same on any thread, host or visiting

@@ -1,4 +1,4 @@
-"""Last values: the newest event of every value of an attribute, at every peer.
+"""Last values, the newest event of every value of an attribute, and the clock that orders them.
 
 An event may say that it is the last one for the value that it has of an attribute, its key. Every
 peer keeps the newest of each key that it has heard of, and peers compare what they keep: one tells

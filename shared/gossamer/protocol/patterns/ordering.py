@@ -1,4 +1,4 @@
-"""The events of one publisher in the order in which it published them.
+"""The events of one publisher in its order, and the last identifiers of many in little memory.
 
 Each publisher's events have times that only grow, and the publisher remembers its last ones. A
 subscriber gets only what matches, so that gaps say nothing: of an event that comes, its peer asks

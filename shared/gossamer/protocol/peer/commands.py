@@ -1,4 +1,4 @@
-"""Records by which a host has a peer publish and join, and the room that a step needs."""
+"""What a host has a peer do: publish, join and subscribe, and the room that a step needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SIENA's subscriptions and publications (`gossamer.sim.studies.tree_brokers.workloads.siena`)."""
+"""SIENA's subscriptions and publications, and those of a covering degree, as tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables that a run leaves in memory: the contract between whoever runs and whoever writes results.
+"""Tables that a run leaves in memory, and what a measure of it is called and means.
 
 A table is a mapping from column name to a one-dimensional NumPy array; all columns of a table
 have one length.

@@ -1,4 +1,4 @@
-"""New folders, whole or not at all.
+"""New folders, whole or not at all; one process at a time; folders that grow.
 
 On this machine a folder is built under another name and renamed. Object stores have no rename:
 there files are written where they belong, and the marker ``_SUCCESS`` last, which lists them all.

@@ -1,4 +1,4 @@
-"""Which deliveries are due: published events held against the subscriptions of all subscribers.
+"""Which deliveries are due, and windows of time: what was due and delivered in each.
 
 An event is due at a subscriber whose expression it matches, if it was published after the
 subscriber had begun. Matching is the protocol's own.

@@ -1,4 +1,4 @@
-"""All frames about events that a read brought, taken at once and passed on at once.
+"""All frames about events that a read brought, at once; and when compiled rules begin to pay.
 
 What rules write for a neighbour goes out as one piece, where nothing waits for that neighbour; else
 frame by frame, by turns, as if each had been taken alone.

@@ -1,4 +1,4 @@
-"""How peers learn whose keys events are signed by.
+"""How peers learn whose keys events are signed by, and events that wait for that.
 
 An event names a key. What proves whose that is, the publisher's introduction
 (`gossamer.node.security.event_keys`), a peer sends before the first event of that publisher that it

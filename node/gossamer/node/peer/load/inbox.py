@@ -1,4 +1,4 @@
-"""Events that have been read and wait to be dealt with, when there are many.
+"""When a peer's timers fire, and events that wait to be dealt with where there are many.
 
 To read an event costs a tenth of what it costs to deal with it. So events are read as they come,
 and dealt with by turns: neighbours take turns, and so do the publishers whose events each of them

@@ -1,4 +1,4 @@
-"""Sending frames without ever making the protocol wait."""
+"""Sending without making the protocol wait: losses, and how many publications are under way."""
 
 from __future__ import annotations
 

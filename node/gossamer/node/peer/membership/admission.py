@@ -1,4 +1,4 @@
-"""Who is let in: members of the cluster, by their certificates."""
+"""Who is let in, by their certificates, and how it is counted where one is not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether this peer belongs to its cluster and reaches anybody in it, and what is wrong if not.
+"""Whether this peer belongs to its cluster and reaches anybody, and processes of one key.
 
 What a peer's applications are told depends on it: who is revoked publishes nothing, and who is
 alone though it knows others holds by itself what it acknowledges.

@@ -1,4 +1,4 @@
-"""Questions that one peer asks another, whose key and addresses it knows, and their answers.
+"""Questions that one peer asks another by its key, requests as payloads, and announcements.
 
 A question names a service; whoever offers it answers at once, in one step. The asking peer connects
 to the other one if it is not connected. Nothing is asked twice here, so that a question without an

@@ -1,4 +1,4 @@
-"""What only the holder of the authority's key does: invite, admit, revoke."""
+"""What only the holder of the authority's key does: invite, admit, revoke, renew."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Joining over the network: what the one who joins does."""
+"""Joining over the network: what the one who joins does, late renewals among it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a token becomes a certificate: the three messages, without a network.
+"""How a token becomes a certificate: tokens, and three messages, without a network.
 
     inviter  -> joiner   challenge   a nonce, and the authority's certificate
     joiner   -> inviter  request     the token's secret, the joiner's public key and name, and a

@@ -1,4 +1,4 @@
-"""Every bound that a connection keeps, in one place.
+"""Every bound that a connection keeps, token buckets, and how long to wait before dialling.
 
 A remote peer may send anything, at any pace. These numbers say how much memory and time it can
 cost; whoever exceeds one loses its connection, and the cause is counted.

@@ -1,4 +1,4 @@
-"""Frames waiting to be written, bounded in bytes."""
+"""Frames waiting to be written: bounded in bytes, and fair between flows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams that take what there is room for at once, and one over TCP.
+"""Streams that take what there is room for, are closed in order, or are raced (RFC 8305).
 
 `trio.SocketStream` looks for cancellation, for other tasks and for readiness around every call,
 which for frames of 200 bytes takes longer than the system does to carry them. Here a socket is

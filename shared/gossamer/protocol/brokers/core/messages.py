@@ -1,4 +1,4 @@
-"""What reaches any broker: frozen records from its clients and from its host.
+"""What reaches any broker, from its clients and from its host; and who is at a link's end.
 
 Clients send verbs (`Subscribe`), the host reports what happens to it (`NeighbourUp`). A client
 names what it asks for by a label of its own; its host broker gives it an `Id` that is unique in the

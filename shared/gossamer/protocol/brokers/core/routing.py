@@ -1,4 +1,4 @@
-"""What a family of brokers is: how it routes. `broker.Broker` does everything else."""
+"""What a family of brokers is: how it routes, and what it asks of an index of filters."""
 
 from __future__ import annotations
 

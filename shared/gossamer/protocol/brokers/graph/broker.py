@@ -1,4 +1,4 @@
-"""The broker of a general graph, and what can be seen of it."""
+"""The broker of a general graph: its `Routing`, and what can be seen of it."""
 
 from __future__ import annotations
 

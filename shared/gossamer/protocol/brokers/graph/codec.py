@@ -1,4 +1,4 @@
-"""Messages as plain data and back: what hosts send over links and write to their logs.
+"""Messages and a broker's memory as plain data and back: what hosts send, log and keep.
 
 Made of the shapes that all kinds of brokers share (`brokers.core.shapes`). Who reads
 what came from another broker gets a message or a `MalformedMessageError`, whatever was sent: no

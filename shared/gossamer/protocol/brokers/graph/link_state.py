@@ -1,4 +1,4 @@
-"""Link state: each broker announces its own links and subscriptions, and that floods to all.
+"""Link state, by which each broker announces its links to all, and the coordinator's directives.
 
 Updates of a broker are numbered, and links are first in, first out, so that all receive them in
 order and pass each on once. When a link comes up, its ends tell each other how much they know, and

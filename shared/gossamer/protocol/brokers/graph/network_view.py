@@ -1,4 +1,4 @@
-"""What a broker knows of all brokers: who is linked to whom, and who can be reached.
+"""What a broker knows of all brokers: links, who can be reached, and their subscriptions.
 
 Every broker tells of its own links, with numbers that grow, and that floods to all. A link is
 there where both of its ends say so. What brokers that are away have last said is kept, as they may

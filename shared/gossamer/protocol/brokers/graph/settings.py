@@ -1,4 +1,4 @@
-"""How brokers of a general graph sample, plan and wait."""
+"""How brokers of a general graph sample, plan and wait, and what trees are made for."""
 
 from __future__ import annotations
 

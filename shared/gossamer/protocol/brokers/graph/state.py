@@ -1,4 +1,4 @@
-"""The whole memory of a broker of a general graph."""
+"""The whole memory of a broker of a general graph, its counters among it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Subscription broadcast in two steps (Sec. 5, Algorithm 1).
+"""Subscription broadcast in two steps (Sec. 5, Algorithm 1), and covering within a cluster.
 
 In the first step a subscription goes through the cluster of its host broker, which is a tree; it is
 *primary* there. In the second each broker of that cluster sends it to its secondary neighbours,

@@ -1,4 +1,4 @@
-"""The broker of a structured cyclic overlay, and what can be seen of it."""
+"""The broker of a structured cyclic overlay: its `Routing`, links, and what can be seen of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages of SCOT brokers as plain data and back, as `core.codec` has it.
+"""Messages and a SCOT broker's memory as plain data and back, as `core.codec` has it.
 
 A cluster bit vector is a whole number, and so are there at most `MAX_CLUSTERS` clusters on a wire.
 

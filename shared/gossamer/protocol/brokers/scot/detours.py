@@ -1,4 +1,4 @@
-"""Notifications around failed links and brokers, by the parallel links of a SCOT.
+"""Notifications around links and brokers that failed or are overloaded, by parallel links.
 
 Beyond the paper, which leaves faults out (Sec. 5); `ScotSettings.around_failures`. No routing table
 changes: subscriptions made before the failure lead where they led, and only the missing step is

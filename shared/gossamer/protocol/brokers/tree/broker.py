@@ -1,4 +1,4 @@
-"""The broker of an overlay without cycles, and what can be seen of it."""
+"""The broker of an overlay without cycles: its `Routing`, and what can be seen of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages as plain data and back: what hosts send over links and write to their logs.
+"""Messages and a broker's memory as plain data and back: what hosts send, log and keep.
 
 A message is a list: its kind, then its fields in the order in which its class names them (`SHAPES`;
 `shapes` and `plain` say what fields are made of). A frame begins with session and number. Who reads

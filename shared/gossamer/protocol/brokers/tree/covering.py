@@ -1,4 +1,4 @@
-"""Covering: what is sent on a link, what is quenched, and what follows when something goes.
+"""Covering: what is sent on a link and what is quenched; and pruning that is paced.
 
 One invariant makes routing right: on every link, each subscription that should be known there was
 sent, or hangs below one that was sent and covers it. New subscriptions go before the one that they

@@ -1,4 +1,4 @@
-"""Critical brokers, and how far an unsubscription goes (both papers, Sec. IV).
+"""Critical brokers, and unsubscription (both papers, Sec. IV).
 
 An unsubscription starts at the subscriber host broker of S and follows the tree of S. Towards each
 publisher the similarity between S and the subscriptions that its removal triggers never falls

@@ -1,4 +1,4 @@
-"""Advertisements and subscriptions on their way (selective paper, Sec. II).
+"""Advertisements, subscriptions and publications on their way (selective paper, Sec. II).
 
 Advertisements flood the overlay and make a tree each; subscriptions follow the trees of those that
 they meet, towards the publishers; publications come back the same way.

@@ -1,4 +1,4 @@
-"""Settings of a broker: which covering, and the figures of both pruning papers.
+"""Settings of a broker: which covering, the figures of both papers; statistics of publications.
 
 The covering modes are configurations of the same rules (`COVERINGS`). "Selective paper" and
 "incremental paper" are Chen et al., *Congestion avoidance with selective filter aggregation* and

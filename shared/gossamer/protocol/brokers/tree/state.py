@@ -1,4 +1,4 @@
-"""A broker's whole memory."""
+"""A broker's whole memory: links, what was sent on them, counters."""
 
 from __future__ import annotations
 

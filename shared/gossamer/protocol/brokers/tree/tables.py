@@ -1,4 +1,4 @@
-"""The subscription table: who asked for what, and from where that came."""
+"""The subscription table: who asked for what, from where that came, and marks in the index."""
 
 from __future__ import annotations
 

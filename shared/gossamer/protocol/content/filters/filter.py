@@ -1,4 +1,4 @@
-"""Filters: what subscriptions ask for and what advertisements announce."""
+"""Filters: what is asked for and announced, and how two of them relate."""
 
 from __future__ import annotations
 

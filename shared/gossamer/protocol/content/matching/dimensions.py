@@ -1,4 +1,4 @@
-"""Dimensions: what compiled code knows of attributes, and intervals over them as keys.
+"""Dimensions: values as 64-bit keys in the same order, and intervals over them.
 
 Values of different kinds never compare, so an attribute has a dimension for each kind that filters
 ask of it, and one more for filters that ask for its presence only. Dimensions are counted, and

@@ -1,4 +1,4 @@
-"""The one rule that answers every question to the index.
+"""The arrays of a matching index, and the one rule that answers every question to it.
 
 A publication, a filter and an advertisement are boxes of intervals over dimensions; they differ in
 how stored boxes have to lie to them and in what a missing dimension means. The tree is walked from

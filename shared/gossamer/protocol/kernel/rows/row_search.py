@@ -1,4 +1,4 @@
-"""Searching rows: what is asked for in loops over many words, without any meaning of its own.
+"""Searching, copying and comparing rows of words, in loops that have no meaning of their own.
 
 A loop over a row costs an interpreter a tenth of a microsecond a word and more, so these have a
 second form that leaves the loop to NumPy. Tests hold both forms equal.

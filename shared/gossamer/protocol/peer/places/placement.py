@@ -1,4 +1,4 @@
-"""Placement by interest: a peer has its place on the ring where its subscriptions lie.
+"""Placement by interest: where on the ring a peer belongs, and who stands off it.
 
 Goes beyond the paper, whose identifiers are uniform draws. The peers that answer for a value are
 then those that want it, so that installing a subscription hardly leaves its neighbourhood, and an

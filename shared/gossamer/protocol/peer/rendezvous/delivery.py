@@ -1,4 +1,4 @@
-"""Event delivery: n copies to n rendezvous nodes, then down the delivery trees.
+"""Event delivery down the delivery trees, and handing over a part of the routing table.
 
 Vinifera, Sec. IV-B4. The rendezvous node of a copy, and every peer below it, matches the event
 against the whole subscriptions in its content routing table and forwards it to the neighbours that

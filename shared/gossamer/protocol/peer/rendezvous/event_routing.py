@@ -1,4 +1,4 @@
-"""Event copies on their way: published, brought to their rendezvous nodes, and sent again.
+"""Event copies on their way to rendezvous nodes, acknowledged hop by hop, and sent again.
 
 Vinifera, Sec. IV-B4. What is done with a copy at its rendezvous node and below is in `delivery`.
 """

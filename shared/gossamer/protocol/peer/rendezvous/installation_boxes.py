@@ -1,4 +1,4 @@
-"""Splitting boxes among next hops: the lists that installation sends (Algorithm 2, showering).
+"""Boxes that are installed: how they are split among next hops, taken in, and renewed.
 
 A list per arc of the ring gathers, aggregated, the parts of boxes that go to the arc's next hop.
 """

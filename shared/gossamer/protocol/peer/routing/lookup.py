@@ -1,4 +1,4 @@
-"""Routing: greedy lookup of a value, and showering of a range over many rendezvous nodes.
+"""Routing: greedy lookup of a value, showering of a range, and progress, so that nothing loops.
 
 Vinifera, Sec. IV-B2 and Algorithm 2. The rendezvous node of a value is the peer with the closest
 identifier at or after it. Seen from one peer the ring is cut into arcs, one a next hop; a value

@@ -1,4 +1,4 @@
-"""Profiles: what a descriptor tells of its owner, in as few words as routing and ranking need.
+"""The words of profiles and descriptors, and what the links of a peer are by their slots.
 
 Every peer holds dozens of descriptors, and every exchange carries dozens, so their size is what a
 large overlay costs. A profile is

@@ -1,4 +1,4 @@
-"""Coordinates: every attribute's values as exact rationals on a line, in the attribute's order.
+"""Coordinates, which are values as exact rationals on a line, and the key that events route by.
 
 A scale says where a value stands on its line and which stretch of the line is the domain. The hash
 maps that stretch to the ring; nothing is rounded before that.

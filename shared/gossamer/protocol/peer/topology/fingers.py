@@ -1,4 +1,4 @@
-"""Fingers: long links whose reach doubles in *ranks* on the ring, kept by messages.
+"""Long links: fingers, whose reach doubles in *ranks* on the ring, and small-world links.
 
 The paper's small-world links are sought at distances of identifiers, which makes hubs where
 identifiers are uneven; here peers have their places where their interests lie, so they are. A

@@ -1,4 +1,4 @@
-"""Joining through one known peer, and dealing with peers that cannot be reached.
+"""Joining through one known peer, dealing with peers that are gone, and mending the ring.
 
 The paper lets gossip seat a newcomer (Sec. IV-B1) and drive failed entries out by age (Sec. IV-C).
 With `join_lookup` a newcomer also looks its own identifier up and takes over the links of its

@@ -1,4 +1,4 @@
-"""Loads the class of a protocol from its file; whatever is wrong with it is one sentence."""
+"""Loads the class of a protocol from its file, and checks its rules before any of them runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A rehearsal before a run: a few nodes for some rounds, every rule checked."""
+"""A rehearsal before a run, and whether two ways of writing a protocol do the same."""
 
 from __future__ import annotations
 

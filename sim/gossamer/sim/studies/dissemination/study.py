@@ -1,4 +1,4 @@
-"""Dissemination trees as a study, see `gossamer.sim.study.contract`."""
+"""Dissemination trees as a study: previewed and reported; see `study.contract`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is published and subscribed to in the experiments of the SCOT paper (Sec. 7.1).
+"""The overlays and workloads of the SCOT paper (Sec. 7.1), and its worked examples (Fig. 7).
 
 A workload has few different publications, which are published over and over, and as many different
 subscriptions as are asked for, each of which matches the same share of the publications.

@@ -1,4 +1,4 @@
-"""Broker overlays as a study, see `gossamer.sim.study.contract`."""
+"""Broker overlays as a study: previewed, run, reported; see `study.contract`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A scene: clients that subscribe, leave, move and publish, and what a broker overlay makes of it.
+"""A scene: clients that subscribe, leave, move and publish; run and measured.
 
 All clients of a broker are one to it, whose subscriptions have labels. A subscriber that moves is
 "unsubscribed and resubscribed at different brokers" (selective paper, Sec. V-F).
