@@ -74,6 +74,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _stop_printing()
         return EXIT_READER_GONE
+    except OSError as error:  # of the last lines, which nothing could take
+        _stop_printing()
+        return _fail(_os_error_sentence(error))
 
 
 def _stop_printing() -> None:

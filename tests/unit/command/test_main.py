@@ -382,3 +382,12 @@ def test_each_script_is_one_of_its_shell(shell: str) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
     subprocess.run([shell, "-n"], input=SCRIPTS[shell], text=True, check=True)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
+@pytest.mark.parametrize("words", [[], ["help"], ["help", "sim"], ["-V"], ["sim", "--help"]])
+def test_what_is_printed_on_a_full_disk_is_refused_in_one_sentence(words: list[str]) -> None:
+    command = [sys.executable, "-m", "gossamer.command.main", *words]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "gossamer: No space left on device\n")
