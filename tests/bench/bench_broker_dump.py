@@ -160,7 +160,7 @@ class Bystander:
         del told, effects
 
 
-def told_by_neighbours(quotes: list[Quote], size: int) -> Iterator[tuple[Hop, Frame]]:
+def reported_by_neighbours(quotes: list[Quote], size: int) -> Iterator[tuple[Hop, Frame]]:
     """So many subscriptions of one neighbour, then publications of another as well."""
     filters, draws = little_covering(quotes, SEED), Random(SEED)
     published = [exact_publication(quote) for quote in quotes]
@@ -184,7 +184,7 @@ async def measure(size: int, dumps: int, apart: Apart, folder: Path) -> list[Row
     quotes, host, steps = make_quotes(20_000, SEED), TreeHost(TreeSettings()), Steps()
     broker, told = (
         TreeBroker("B", host.of, new_index=compiled_index),
-        told_by_neighbours(quotes, size),
+        reported_by_neighbours(quotes, size),
     )
     gc.collect()
     gc.freeze()  # as a node does before its broker is there

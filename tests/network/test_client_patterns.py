@@ -294,7 +294,7 @@ async def test_what_comes_of_unanswered_requests(client: Client, node: ThreadedN
 
 
 @on_each_loop
-async def test_late_and_failed_replies_are_told_apart(client: Client) -> None:
+async def test_late_and_failed_replies_differ(client: Client) -> None:
     async with client.reply("price > 80") as requests, anyio.create_task_group() as tasks:
 
         async def serve() -> None:

@@ -92,7 +92,7 @@ async def test_another_broker_takes_over_and_nothing_is_lost(tmp_path: Path) -> 
 
 
 @on_jumping_clock
-async def test_a_broker_that_forgot_everything_is_told_it_again(tmp_path: Path) -> None:
+async def test_a_broker_that_forgot_everything_gets_it_again(tmp_path: Path) -> None:
     async with memory_graph(tmp_path) as graph:
         clients = await graph.subscribers(**INTERESTS)
         await graph.crash(2)
@@ -107,7 +107,7 @@ async def test_a_broker_that_forgot_everything_is_told_it_again(tmp_path: Path) 
 
 
 @on_jumping_clock
-async def test_routes_and_tables_are_told(tmp_path: Path) -> None:
+async def test_routes_and_tables_are_shown(tmp_path: Path) -> None:
     async with memory_graph(tmp_path) as graph:
         await graph.subscribers(**INTERESTS)
         publisher = await graph.client(3, "publisher")

@@ -329,7 +329,7 @@ def test_an_interface_is_chosen_by_name_or_address_or_is_any_but_loopback() -> N
 
 
 @on_jumping_clock
-async def test_a_machine_without_network_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_machine_without_network_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     loopback = tuple(one for one in local_addresses() if one.address.is_loopback)
     monkeypatch.setattr("gossamer.node.discovery.multicast.local_addresses", lambda: loopback)
     failures: list[Exception] = []

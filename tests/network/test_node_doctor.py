@@ -199,7 +199,7 @@ async def test_a_name_without_address_is_the_first_fault(answers: bool, words: s
 
 
 @on_jumping_clock
-async def test_nobody_listening_is_told_from_nobody_there() -> None:
+async def test_nobody_listening_differs_from_nobody_there() -> None:
     with socket.socket() as bound:  # and not listening
         bound.bind((HOST, 0))
         refused = await diagnose(HOST, bound.getsockname()[1], probes())
