@@ -36,7 +36,7 @@ from gossamer.sim.results.tables import print_json, print_summary
 from gossamer.sim.studies.peers.inputs.own_workload import timetable_of
 from gossamer.sim.studies.peers.inputs.publications import PARTS
 from gossamer.sim.studies.peers.inputs.scenario import Scenario
-from gossamer.sim.studies.peers.inputs.scenario_file import scenario_to_toml
+from gossamer.sim.studies.peers.inputs.scenario_file import FORMAT
 from gossamer.sim.studies.peers.inputs.table_workload import workload_of
 from gossamer.sim.studies.peers.measuring.records import RunRecord
 from gossamer.sim.studies.peers.preview import preview
@@ -117,7 +117,7 @@ def replay(
     _check_rounds(scenario, options)
     preview(scenario)
     place = new_destination(options.out, file_name(f"{scenario.name}-peers-{scenario.seed}"))
-    place.claim(scenario_to_toml(scenario))
+    place.claim(FORMAT.write(scenario))
     try:
         with progress_bars() as bars:
             record, interrupted = _run(scenario, options, bars)
@@ -174,7 +174,7 @@ def _run(scenario: Scenario, options: Options, bars: Callback) -> tuple[RunRecor
     if speed is None:
         return None, True
     with stops_between_rounds(bars) as progress:
-        simulated = simulate(scenario, scenario_to_toml(scenario), progress=progress)
+        simulated = simulate(scenario, FORMAT.write(scenario), progress=progress)
     started = time.monotonic()
     length_s = plan.rounds * plan.scenario.round_s / speed
     print(f"gossamer: {len(plan.first)} real peers start, for {length_s:.0f} s", file=sys.stderr)
@@ -184,7 +184,7 @@ def _run(scenario: Scenario, options: Options, bars: Callback) -> tuple[RunRecor
     if played.interrupted:
         # What was seen is set beside as much of the simulation.
         scenario = attrs.evolve(scenario, rounds=played.cycles)
-        simulated = simulate(scenario, scenario_to_toml(scenario))
+        simulated = simulate(scenario, FORMAT.write(scenario))
     totals = _totals(played)
     real = Accounts(plan, played.recorder, played.cycles).record(REAL, totals)
     return (

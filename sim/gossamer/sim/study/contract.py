@@ -27,6 +27,7 @@ from rich.console import RenderableType
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.study.plot import Drawing
 from gossamer.sim.study.records import Expected, Measure, Table
+from gossamer.sim.study.scenario_format import ScenarioFormat
 from gossamer.sim.study.statistics import Columns, Row
 from gossamer.sim.study.tasks import Progress
 from gossamer.sim.study.toml_files import Document
@@ -123,6 +124,7 @@ class Study(ABC, Generic[S, R]):
 
     Attributes:
         kind: by which scenario files, summaries and the registry know it.
+        format: how its scenarios stand in TOML.
         progress_unit: what is counted in the progress of a run.
         threaded: whether systems run in threads. An interrupt then reaches the run as a
             `KeyboardInterrupt` out of `Execution.progress`, when a system's state is whole.
@@ -138,6 +140,7 @@ class Study(ABC, Generic[S, R]):
     """
 
     kind: ClassVar[str]
+    format: ClassVar[ScenarioFormat[Any]]
     progress_unit: ClassVar[str] = "done"
     threaded: ClassVar[bool] = False
     watched: ClassVar[bool] = False
@@ -154,10 +157,8 @@ class Study(ABC, Generic[S, R]):
             document: the content, which is changed.
             folder: that relative paths are relative to.
         """
-        del document, folder
-        return False
+        return self.format.resolve_paths(document, folder)
 
-    @abstractmethod
     def read(self, document: Document, overrides: Mapping[str, object]) -> S:
         """The scenario of a file's content.
 
@@ -168,19 +169,21 @@ class Study(ABC, Generic[S, R]):
         Raises:
             ScenarioError: a key is unknown or missing, or a value impossible.
         """
+        scenario: S = self.format.read(document, overrides)
+        return scenario
 
     def compiles(self, scenario: S) -> bool:
         """Whether a first run of ``scenario`` compiles rules, for which people wait."""
         del scenario
         return True
 
-    @abstractmethod
     def write(self, scenario: S) -> str:
         """The text of a scenario file that reads back as ``scenario``.
 
         Raises:
             ScenarioError: TOML cannot express it.
         """
+        return self.format.write(scenario)
 
     def alone(self, scenario: S, system: str) -> S:
         """``scenario`` with one of its systems alone.

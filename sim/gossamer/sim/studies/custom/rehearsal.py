@@ -21,10 +21,9 @@ from gossamer.sim.custom.tally import Taken
 from gossamer.sim.engine.latency import constant_latency
 from gossamer.sim.errors import ScenarioError, SimulationError
 from gossamer.sim.studies.custom.scenario import (
+    FORMAT,
     CustomScenario,
     CustomSystem,
-    resolve_paths,
-    scenario_from_document,
 )
 from gossamer.sim.studies.custom.simulation import (
     attributes_of,
@@ -184,7 +183,7 @@ def scenario_of(
         keys: of the scenario: numbers of nodes and rounds, tables as dictionaries.
 
     Raises:
-        ScenarioError: as `scenario_from_document`.
+        ScenarioError: as of a file.
     """
     systems = []
     for number, given in enumerate(protocols, start=1):
@@ -193,8 +192,8 @@ def scenario_of(
         name = one.rpartition(":")[2] if isinstance(one, str) else one.__name__
         systems.append({"name": f"{number}-{name}", "protocol": one, **settings})
     document = {"name": "side by side", "system": systems, **keys}
-    resolve_paths(document, (folder or Path()).absolute())
-    return scenario_from_document(document, {})
+    FORMAT.resolve_paths(document, (folder or Path()).absolute())
+    return FORMAT.read(document, {})
 
 
 def _rounds(

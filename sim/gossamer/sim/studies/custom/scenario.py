@@ -21,15 +21,14 @@ from gossamer.sim.studies.peers.inputs.scenario import (
 from gossamer.sim.studies.worlds.attributes import FILE, Attribute
 from gossamer.sim.studies.worlds.network import ABSENT_IN_CYCLES, FILES, Link, check_absent
 from gossamer.sim.studies.worlds.sessions import Sessions
-from gossamer.sim.study.scenarios import check, number, of_type, one_of, to_float, whole_field
-from gossamer.sim.study.toml_files import (
-    Document,
-    check_keys,
-    require_table,
-    section_of,
-    toml_line,
-    unknown_key,
+from gossamer.sim.study.scenario_format import (
+    SYSTEM,
+    ScenarioFormat,
+    name_of_system,
+    table_lines,
 )
+from gossamer.sim.study.scenarios import check, number, of_type, one_of, to_float, whole_field
+from gossamer.sim.study.toml_files import Document, check_keys, require_table
 
 KIND: Final = "protocol"
 ENGINES: Final = ("event", "windows", "cycle")
@@ -148,11 +147,6 @@ class CustomScenario:
     churn: Churn | None = None
     sessions: Sessions | None = None
     turnover: Turnover | None = None
-    leaving: float = attrs.field(
-        default=0.0,
-        converter=to_float,
-        validator=number("a share from 0 to 1", lambda share: 0 <= share <= 1),
-    )
     nodes: int | None = whole_field(2, MOST_NODES, optional=True, default=_without_churn(1000))
     rounds: int | None = whole_field(1, MOST_ROUNDS, optional=True, default=_without_churn(100))
     round_s: float = attrs.field(
@@ -166,6 +160,11 @@ class CustomScenario:
         default=0.0,
         converter=to_float,
         validator=number("a share from 0, below 1", lambda share: 0 <= share < 1),
+    )
+    leaving: float = attrs.field(
+        default=0.0,
+        converter=to_float,
+        validator=number("a share from 0 to 1", lambda share: 0 <= share <= 1),
     )
     network: Link = attrs.field(factory=Link)
     attributes: Mapping[str, Attribute] = attrs.field(factory=dict)
@@ -198,117 +197,93 @@ class CustomScenario:
             raise ScenarioError(None, "clock_drift", self.clock_drift, expected)
 
 
-# Scenarios of protocols of one's own as TOML: read strictly, written back.
+# Scenarios of protocols of one's own as TOML.
 #
 # Keys at the top are `protocol`, and the fields of `CustomScenario`; the tables [churn] and
 # [network] hold those of their classes, [settings] those that the protocol declares. Every
 # [[system]] has a name, may have a protocol of its own, and settings that differ.
 
 
-_TOP: Final = ("name", "nodes", "rounds", "round_s", "seed", "engine", "clock_drift", "leaving")
-_SECTIONS: Final[Mapping[str, type]] = {
-    "churn": Churn,
-    "sessions": Sessions,
-    "turnover": Turnover,
-    "network": Link,
-}
 _LINK_KEYS: Final = tuple(
     field.name for field in attrs.fields(Link) if field.name != "event_capacity"
 )
-_PROTOCOL, _SETTINGS, _SYSTEM, _ATTRIBUTES = "protocol", "settings", "system", "attributes"
-_PATHS: Final = (("churn", "trace"), *(("network", name) for name in FILES))
+_PROTOCOL, _SETTINGS, _ATTRIBUTES = "protocol", "settings", "attributes"
 
 
-def resolve_paths(document: Document, folder: Path) -> bool:
-    """Make the paths in ``document`` absolute; returns whether any was not."""
-    changed = False
-    for section, key in _PATHS:
-        table = document.get(section)
-        if isinstance(table, dict) and isinstance(table.get(key), str):
-            changed |= not Path(table[key]).is_absolute()
-            table[key] = (folder / table[key]).resolve()
-    attributes = document.get(_ATTRIBUTES)
-    for given in attributes.values() if isinstance(attributes, dict) else ():
-        if isinstance(given, dict) and isinstance(given.get(FILE), str):
-            changed |= not Path(given[FILE]).is_absolute()
-            given[FILE] = (folder / given[FILE]).resolve()
-    entries = document.get(_SYSTEM)
-    systems = entries if isinstance(entries, list) else []
-    for table in (document, *(entry for entry in systems if isinstance(entry, dict))):
-        if isinstance(table.get(_PROTOCOL), str):
-            file, name = split_name(table[_PROTOCOL])
-            changed |= not file.is_absolute()
-            table[_PROTOCOL] = f"{(folder / file).resolve()}:{name}"
-    return changed
+class CustomFormat(ScenarioFormat[CustomScenario]):
+    """With [[system]] tables, or a protocol and its [settings]; and files of attributes."""
+
+    more = (_PROTOCOL, _SETTINGS, _ATTRIBUTES, SYSTEM)
+    tables = (_SETTINGS, _ATTRIBUTES)
+
+    def resolve_paths(self, document: Document, folder: Path) -> bool:
+        changed = super().resolve_paths(document, folder)
+        attributes = document.get(_ATTRIBUTES)
+        for given in attributes.values() if isinstance(attributes, dict) else ():
+            if isinstance(given, dict) and isinstance(given.get(FILE), str):
+                changed |= not Path(given[FILE]).is_absolute()
+                given[FILE] = (folder / given[FILE]).resolve()
+        entries = document.get(SYSTEM)
+        systems = entries if isinstance(entries, list) else []
+        for table in (document, *(entry for entry in systems if isinstance(entry, dict))):
+            if isinstance(table.get(_PROTOCOL), str):
+                file, name = split_name(table[_PROTOCOL])
+                changed |= not file.is_absolute()
+                table[_PROTOCOL] = f"{(folder / file).resolve()}:{name}"
+        return changed
+
+    def read_more(self, document: Document) -> Document:
+        """Beside the rest; raises `SimulationError` where executing a protocol's file does."""
+        if "network" in document:
+            check_keys("network.", require_table(document["network"], "network"), _LINK_KEYS)
+        attributes = require_table(document.get(_ATTRIBUTES, {}), _ATTRIBUTES)
+        systems = _systems(document)
+        return {
+            "name": document.get("name", systems[0].protocol.file.stem),
+            "attributes": {name: Attribute(name, given) for name, given in attributes.items()},
+            "systems": systems,
+        }
+
+    def write_more(self, scenario: CustomScenario) -> list[str]:
+        attributes = {name: one.given for name, one in scenario.attributes.items()}
+        lines = table_lines(f"[{_ATTRIBUTES}]", f"{_ATTRIBUTES}.", attributes) if attributes else []
+        for system in scenario.systems:
+            protocol = f"{system.protocol.file}:{system.protocol.name}"
+            values = {"name": system.name, _PROTOCOL: protocol, **system.settings}
+            lines += table_lines(f"[[{SYSTEM}]]", f"{SYSTEM}.{system.name}.", values)
+        return lines
+
+    def _override(self, document: Document, dotted: str, value: object) -> None:
+        if dotted == _PROTOCOL and isinstance(value, str):
+            file, name = split_name(value)
+            value = f"{file.absolute().resolve()}:{name}"
+        if dotted.startswith(f"{_ATTRIBUTES}.") and isinstance(value, dict) and FILE in value:
+            value = value | {FILE: Path(value[FILE]).absolute().resolve()}
+        super()._override(document, dotted, value)
 
 
-def scenario_from_document(document: Document, overrides: Mapping[str, object]) -> CustomScenario:
-    """Build a scenario from the content of a TOML file, its paths already absolute.
-
-    Raises:
-        ScenarioError: a key is unknown or missing, a value impossible, or the protocol's file is
-            at fault.
-        SimulationError: executing that file raised something.
-    """
-    for key, value in overrides.items():
-        _override(document, key, value)
-    check_keys(
-        "", document, ("kind", _PROTOCOL, *_TOP, *_SECTIONS, _SETTINGS, _ATTRIBUTES, _SYSTEM)
-    )
-    fields: Document = {key: document[key] for key in _TOP if key in document}
-    if "network" in document:
-        check_keys("network.", require_table(document["network"], "network"), _LINK_KEYS)
-    for name, kind in _SECTIONS.items():
-        if name in document:
-            fields[name] = section_of(name, kind, document[name])
-    attributes = require_table(document.get(_ATTRIBUTES, {}), _ATTRIBUTES)
-    fields["attributes"] = {name: Attribute(name, given) for name, given in attributes.items()}
-    fields["systems"] = _systems(document)
-    fields.setdefault("name", fields["systems"][0].protocol.file.stem)
-    return CustomScenario(**fields)
-
-
-def scenario_to_toml(scenario: CustomScenario) -> str:
-    """The text of a scenario file that reads back as ``scenario``; every default is spelled out."""
-    lines = [toml_line("", "kind", KIND)]
-    lines += [toml_line("", field, getattr(scenario, field)) for field in _TOP]
-    for name in _SECTIONS:
-        section = getattr(scenario, name)
-        if section is not None:
-            values = attrs.asdict(section)
-            values.pop("event_capacity", None)
-            lines += ["", f"[{name}]", *(toml_line(f"{name}.", *item) for item in values.items())]
-    if scenario.attributes:
-        lines += ["", f"[{_ATTRIBUTES}]"]
-        lines += [
-            toml_line("attributes.", name, one.given) for name, one in scenario.attributes.items()
-        ]
-    for system in scenario.systems:
-        protocol = f"{system.protocol.file}:{system.protocol.name}"
-        values = {"name": system.name, _PROTOCOL: protocol, **system.settings}
-        lines += ["", f"[[{_SYSTEM}]]"]
-        lines += [toml_line(f"system.{system.name}.", *item) for item in values.items()]
-    return "".join(line + "\n" for line in lines if line is not None)
+FORMAT: Final = CustomFormat(
+    scenario=CustomScenario,
+    sections={"churn": Churn, "sessions": Sessions, "turnover": Turnover, "network": Link},
+    paths=(("churn", "trace"), *(("network", name) for name in FILES)),
+)
 
 
 def _systems(document: Document) -> list[Any]:
     common = require_table(document.get(_SETTINGS, {}), _SETTINGS)
-    entries = document.get(_SYSTEM)
+    entries = document.get(SYSTEM)
     if entries is None:
         protocol = _protocol(document)
         return [system_of(protocol.name.lower(), protocol, common, f"{_SETTINGS}.")]
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise ScenarioError(None, _SYSTEM, entries, "one [[system]] table per system")
+        raise ScenarioError(None, SYSTEM, entries, "one [[system]] table per system")
     return [_system(document, common, entry, place) for place, entry in enumerate(entries, 1)]
 
 
 def _system(document: Document, common: Document, entry: Document, place: int) -> Any:
-    if "name" not in entry:
-        missing = f"missing from [[system]] {place}"
-        raise ScenarioError(None, "system.name", None, "a name for each [[system]]", missing)
+    prefix = f"{SYSTEM}.{name_of_system(entry, place)}."
     protocol = _protocol(entry if _PROTOCOL in entry else document)
     own = {key: value for key, value in entry.items() if key not in ("name", _PROTOCOL)}
-    prefix = f"system.{entry['name']}."
     # What all systems share is checked under its own name.
     known = protocol.declared.settings
     shared = {key: value for key, value in common.items() if key in known or _PROTOCOL not in entry}
@@ -326,30 +301,3 @@ def _protocol(table: Document) -> ProtocolClass:
     file, name = split_name(given)
     found = load_class(file, name)
     return ProtocolClass(file, name, sources_of(file), found.declared)
-
-
-def _override(document: Document, dotted: str, value: object) -> None:
-    """Put ``value`` in the place that ``dotted`` names; checked with everything else later."""
-    section, _, key = dotted.rpartition(".")
-    if (section, key) in _PATHS and isinstance(value, str | Path):
-        value = Path(value).absolute().resolve()
-    if section == _ATTRIBUTES and isinstance(value, dict) and isinstance(value.get(FILE), str):
-        value = value | {FILE: Path(value[FILE]).absolute().resolve()}
-    if dotted == _PROTOCOL and isinstance(value, str):
-        file, name = split_name(value)
-        value = f"{file.absolute().resolve()}:{name}"
-    if not section:
-        document[key] = value
-    elif section in (*_SECTIONS, _SETTINGS, _ATTRIBUTES):
-        require_table(document.setdefault(section, {}), section)[key] = value
-    elif section.partition(".")[0] == _SYSTEM:
-        for entry in document.get(_SYSTEM, []):
-            if entry.get("name") == section.partition(".")[2]:
-                entry[key] = value
-                return
-        names = ", ".join(f"system.{entry.get('name')}" for entry in document.get(_SYSTEM, []))
-        expected = f"a setting of {names or 'settings, as there is no [[system]]'}"
-        raise ScenarioError(None, dotted, value, expected, found="of no system")
-    else:
-        known = (*_TOP, *(f"{name}.{key}" for name in (*_SECTIONS, _SETTINGS, _ATTRIBUTES)))
-        raise unknown_key(dotted, value, dotted, known)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from html import escape
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -31,12 +30,10 @@ from gossamer.sim.studies.custom.records import (
 )
 from gossamer.sim.studies.custom.rehearsal import rehearse
 from gossamer.sim.studies.custom.scenario import (
+    FORMAT,
     KIND,
     CustomScenario,
     CustomSystem,
-    resolve_paths,
-    scenario_from_document,
-    scenario_to_toml,
 )
 from gossamer.sim.studies.custom.simulation import Prepared, prepare, simulate_custom
 from gossamer.sim.studies.worlds.network import make_latency
@@ -45,7 +42,6 @@ from gossamer.sim.study.contract import Execution, Study
 from gossamer.sim.study.plot import Drawing
 from gossamer.sim.study.records import REAL, WHOLE, Expected, Measure, Table
 from gossamer.sim.study.statistics import Columns, Row, distribution, measure_rows
-from gossamer.sim.study.toml_files import Document
 from gossamer.sim.study.watching import Course
 
 # What a scenario would run, and about how much memory that takes.
@@ -130,6 +126,7 @@ class CustomStudy(Study[CustomScenario, CustomRunRecord]):
     """Protocols of the user's, side by side under the same conditions."""
 
     kind = KIND
+    format = FORMAT
     progress_unit = "rounds"
     threaded = True
     watched = True
@@ -144,18 +141,9 @@ class CustomStudy(Study[CustomScenario, CustomRunRecord]):
         }
     )
 
-    def resolve_paths(self, document: Document, folder: Path) -> bool:
-        return resolve_paths(document, folder)
-
-    def read(self, document: Document, overrides: Mapping[str, object]) -> CustomScenario:
-        return scenario_from_document(document, overrides)
-
     def compiles(self, scenario: CustomScenario) -> bool:
         owners = (system.protocol.declared.owner for system in scenario.systems)
         return not all(issubclass(owner, Node) for owner in owners)
-
-    def write(self, scenario: CustomScenario) -> str:
-        return scenario_to_toml(scenario)
 
     def alone(self, scenario: CustomScenario, system: str) -> CustomScenario:
         chosen = tuple(one for one in scenario.systems if one.name == system)

@@ -21,16 +21,13 @@ from gossamer.sim.studies.dissemination.records import (
     summarise_strategy,
 )
 from gossamer.sim.studies.dissemination.scenario import (
+    FORMAT,
     KIND,
     TreesScenario,
-    resolve_paths,
-    scenario_from_document,
-    scenario_to_toml,
 )
 from gossamer.sim.studies.dissemination.simulation import simulate_trees
 from gossamer.sim.study.contract import Execution, Study
 from gossamer.sim.study.plot import Drawing
-from gossamer.sim.study.toml_files import Document
 
 # What a scenario of kind "trees" would run, shown as a table.
 
@@ -155,16 +152,8 @@ class TreesStudy(Study[TreesScenario, TreesRunRecord]):
     """Strategies of dissemination on one topology and workload."""
 
     kind = KIND
+    format = FORMAT
     measures = TREES_MEASURES
-
-    def resolve_paths(self, document: Document, folder: Path) -> bool:
-        return resolve_paths(document, folder)
-
-    def read(self, document: Document, overrides: Mapping[str, object]) -> TreesScenario:
-        return scenario_from_document(document, overrides)
-
-    def write(self, scenario: TreesScenario) -> str:
-        return scenario_to_toml(scenario)
 
     def taken_from(self, kind: str, folder: Path) -> Mapping[str, object]:
         """Subscriptions and documents of a workload of keywords."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from gossamer.sim.churn.files import ENDINGS
 from gossamer.sim.studies.peers.inputs.scenario import Scenario
-from gossamer.sim.studies.peers.inputs.scenario_file import scenario_from_document, scenario_to_toml
+from gossamer.sim.studies.peers.inputs.scenario_file import FORMAT
 
 
 def replay_scenario(
@@ -35,8 +35,8 @@ def replay_scenario(
         "churn": {"trace": trace.resolve()},
         "system": [{"name": one, "preset": one} for one in dict.fromkeys((preset, "baseline"))],
     }
-    scenario = scenario_from_document(document, overrides)
-    return scenario, f"# Replay of {trace.name!r}.\n\n" + scenario_to_toml(scenario)
+    scenario = FORMAT.read(document, overrides)
+    return scenario, f"# Replay of {trace.name!r}.\n\n" + FORMAT.write(scenario)
 
 
 def _stem(trace: Path) -> str:

@@ -11,11 +11,7 @@ from rich.console import RenderableType
 
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.peers.inputs.scenario import KIND, Scenario
-from gossamer.sim.studies.peers.inputs.scenario_file import (
-    resolve_paths,
-    scenario_from_document,
-    scenario_to_toml,
-)
+from gossamer.sim.studies.peers.inputs.scenario_file import FORMAT
 from gossamer.sim.studies.peers.inputs.table_workload import KIND as WORKLOAD_KIND
 from gossamer.sim.studies.peers.inputs.table_workload import values_for
 from gossamer.sim.studies.peers.measuring.kept_workload import KEEPABLE, kept_tables
@@ -40,7 +36,6 @@ from gossamer.sim.study.contract import Execution, Study
 from gossamer.sim.study.plot import Drawing
 from gossamer.sim.study.records import Table
 from gossamer.sim.study.statistics import Columns, Row
-from gossamer.sim.study.toml_files import Document
 from gossamer.sim.study.watching import Course, Floats
 
 
@@ -48,6 +43,7 @@ class PeersStudy(Study[Scenario, RunRecord]):
     """Vinifera and its baseline on one workload, under churn."""
 
     kind = KIND
+    format = FORMAT
     progress_unit = "rounds"
     threaded = True
     watched = True
@@ -56,18 +52,6 @@ class PeersStudy(Study[Scenario, RunRecord]):
     row_order = ROW_ORDER
     unhashed = TRAFFIC_TABLES
     tables = TABLES
-
-    def resolve_paths(self, document: Document, folder: Path) -> bool:
-        return resolve_paths(document, folder)
-
-    def read(self, document: Document, overrides: Mapping[str, object]) -> Scenario:
-        # Of peers the kind goes without saying, and is not written.
-        said = {key: value for key, value in document.items() if key != "kind"}
-        changed = {key: value for key, value in overrides.items() if key != "kind"}
-        return scenario_from_document(said, changed)
-
-    def write(self, scenario: Scenario) -> str:
-        return scenario_to_toml(scenario)
 
     def alone(self, scenario: Scenario, system: str) -> Scenario:
         chosen = tuple(one for one in scenario.systems if one.name == system)

@@ -21,17 +21,15 @@ from gossamer.sim.studies.scot.records import (
     summarise_routing,
 )
 from gossamer.sim.studies.scot.scenario import (
+    FORMAT,
     KIND,
     ScotScenario,
-    scenario_from_document,
-    scenario_to_toml,
 )
 from gossamer.sim.studies.side_by_side import run_systems
 from gossamer.sim.study.contract import Execution, Study
 from gossamer.sim.study.environment import peak_memory_bytes, versions
 from gossamer.sim.study.plot import Drawing
 from gossamer.sim.study.tasks import Progress
-from gossamer.sim.study.toml_files import Document
 
 # What a scenario of kind "scot" would run, shown as a table.
 
@@ -223,13 +221,8 @@ class ScotStudy(Study[ScotScenario, ScotRunRecord]):
     """A burst of notifications on a structured cyclic overlay, under several ways of routing."""
 
     kind = KIND
+    format = FORMAT
     measures = SCOT_MEASURES
-
-    def read(self, document: Document, overrides: Mapping[str, object]) -> ScotScenario:
-        return scenario_from_document(document, overrides)
-
-    def write(self, scenario: ScotScenario) -> str:
-        return scenario_to_toml(scenario)
 
     def check(self, scenario: ScotScenario) -> int:
         check_scot(scenario)

@@ -8,7 +8,6 @@ paper" are the two on filter aggregation.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
 import attrs
@@ -33,6 +32,7 @@ from gossamer.sim.studies.tree_brokers.overlay.service import (
 )
 from gossamer.sim.studies.tree_brokers.overlay.topology import OVERLAYS, BrokerOverlay
 from gossamer.sim.studies.tree_brokers.unsubscription_burst import SECOND, UnsubscriptionBurst
+from gossamer.sim.study.scenario_format import ScenarioFormat
 from gossamer.sim.study.scenarios import (
     check,
     number,
@@ -41,14 +41,6 @@ from gossamer.sim.study.scenarios import (
     to_float,
     to_whole_values,
     whole_field,
-)
-from gossamer.sim.study.toml_files import (
-    Document,
-    check_keys,
-    require_table,
-    section_of,
-    toml_line,
-    unknown_key,
 )
 
 KIND: Final = "brokers"
@@ -363,64 +355,9 @@ def _microseconds(seconds: float) -> int:
     return round(SECOND * seconds)
 
 
-SECTIONS: Mapping[str, type] = MappingProxyType(
-    {"overlay": Overlay, "workload": Workload, "timing": Timing, "service": Service}
-)
-
-
-# Scenarios of kind "brokers" as TOML: read strictly, written back.
-#
-# Keys at the top are `kind`, `name`, `seed` and `coverings`; the tables [overlay], [workload],
-# [timing] and [service] hold the fields of the classes of `scenario`, and [broker] settings of
-# brokers. Nothing outside these is accepted.
-
-
 BROKER: Final = "broker"
-_KIND: Final = "kind"
-_TOP_KEYS: Final = ("name", "seed", "coverings")
-
-
-def scenario_from_document(document: Document, overrides: Mapping[str, object]) -> BrokerScenario:
-    """Build a scenario from the content of a TOML file.
-
-    Args:
-        document: the content; ``overrides`` are written into it.
-        overrides: values by dotted key, such as ``workload.degree``.
-
-    Raises:
-        ScenarioError: a key is unknown, or a value impossible.
-    """
-    for key, value in overrides.items():
-        _override(document, key, value)
-    check_keys("", document, (_KIND, *_TOP_KEYS, *SECTIONS, BROKER))
-    fields: Document = {key: document[key] for key in _TOP_KEYS if key in document}
-    for name, kind in SECTIONS.items():
-        if name in document:
-            fields[name] = section_of(name, kind, document[name])
-    if BROKER in document:
-        settings = require_table(document[BROKER], BROKER)
-        check_keys(f"{BROKER}.", settings, BROKER_SETTINGS)
-        fields[BROKER] = settings
-    return BrokerScenario(**fields)
-
-
-def scenario_to_toml(scenario: BrokerScenario) -> str:
-    """The text of a file that reads back as ``scenario``; every default is spelled out."""
-    lines = [toml_line("", _KIND, KIND)]
-    lines += [toml_line("", field, getattr(scenario, field)) for field in _TOP_KEYS]
-    tables = {name: attrs.asdict(getattr(scenario, name)) for name in SECTIONS}
-    for name, values in (tables | {BROKER: dict(scenario.broker)}).items():
-        lines += ["", f"[{name}]", *(toml_line(f"{name}.", *item) for item in values.items())]
-    return "".join(line + "\n" for line in lines if line is not None)
-
-
-def _override(document: Document, dotted: str, value: object) -> None:
-    """Put ``value`` in the place that ``dotted`` names; checked with everything else later."""
-    section, _, key = dotted.rpartition(".")
-    if not section:
-        document[key] = value
-    elif section in (*SECTIONS, BROKER):
-        require_table(document.setdefault(section, {}), section)[key] = value
-    else:
-        known = (*_TOP_KEYS, *(f"{name}.{key}" for name in (*SECTIONS, BROKER)))
-        raise unknown_key(dotted, value, dotted, known)
+FORMAT: Final = ScenarioFormat(
+    scenario=BrokerScenario,
+    sections={"overlay": Overlay, "workload": Workload, "timing": Timing, "service": Service},
+    settings={BROKER: BROKER_SETTINGS},
+)

@@ -30,10 +30,9 @@ from gossamer.sim.studies.tree_brokers.records import (
     summarise_covering,
 )
 from gossamer.sim.studies.tree_brokers.scenario import (
+    FORMAT,
     KIND,
     BrokerScenario,
-    scenario_from_document,
-    scenario_to_toml,
 )
 from gossamer.sim.studies.tree_brokers.unsubscription_burst import run_burst
 from gossamer.sim.study.contract import Execution, Study
@@ -42,7 +41,6 @@ from gossamer.sim.study.plot import Drawing
 from gossamer.sim.study.records import Table
 from gossamer.sim.study.statistics import Columns, Row
 from gossamer.sim.study.tasks import Progress
-from gossamer.sim.study.toml_files import Document
 
 # What a scenario of kind "brokers" would run, shown as a table.
 
@@ -234,14 +232,9 @@ class BrokersStudy(Study[BrokerScenario, BrokerRunRecord]):
     """A burst of unsubscriptions on a tree of brokers, under several coverings."""
 
     kind = KIND
+    format = FORMAT
     measures = BROKER_MEASURES
     tables = TABLES
-
-    def read(self, document: Document, overrides: Mapping[str, object]) -> BrokerScenario:
-        return scenario_from_document(document, overrides)
-
-    def write(self, scenario: BrokerScenario) -> str:
-        return scenario_to_toml(scenario)
 
     def check(self, scenario: BrokerScenario) -> int:
         check_memory(scenario)

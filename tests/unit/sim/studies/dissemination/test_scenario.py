@@ -17,7 +17,7 @@ from gossamer.sim.studies.dissemination import study as trees_preview
 from gossamer.sim.studies.dissemination.inputs.topologies import barabasi_albert
 from gossamer.sim.studies.dissemination.inputs.workload import read_tables
 from gossamer.sim.studies.dissemination.inputs.workload_file import read_workload
-from gossamer.sim.studies.dissemination.scenario import SECTIONS, TreesScenario, scenario_to_toml
+from gossamer.sim.studies.dissemination.scenario import FORMAT, TreesScenario
 from gossamer.sim.studies.dissemination.strategies import STRATEGIES
 from gossamer.sim.studies.dissemination.study import check_trees
 from gossamer.sim.study.scenarios import read_scenario
@@ -103,7 +103,7 @@ def test_every_value_of_a_file_arrives(tmp_path: Path) -> None:
 def test_scenarios_and_the_example_read_back_also_with_other_values(tmp_path: Path) -> None:
     for text in (FULL, 'kind = "trees"'):
         scenario = read(tmp_path, text)
-        assert read(tmp_path, scenario_to_toml(scenario)) == scenario
+        assert read(tmp_path, FORMAT.write(scenario)) == scenario
     example, text = read_scenario(EXAMPLE, {})
     assert isinstance(example, TreesScenario)
     assert (example.topology.kind, example.topology.brokers) == ("transit_stub", 500)
@@ -229,7 +229,7 @@ def test_what_no_generator_makes_or_memory_holds_is_refused(
 
 
 def test_the_reference_lists_every_key_with_its_default() -> None:
-    assert_listed(REFERENCE, SECTIONS, *STRATEGIES, "strategies")
+    assert_listed(REFERENCE, FORMAT.sections, *STRATEGIES, "strategies")
 
 
 # Workloads that are taken from tables

@@ -20,10 +20,9 @@ from gossamer.sim.studies.scot import study as scot_preview
 from gossamer.sim.studies.scot.burst import Burst, BurstResult
 from gossamer.sim.studies.scot.records import RoutingRecord, ScotRunRecord
 from gossamer.sim.studies.scot.scenario import (
+    FORMAT,
     SCOT_SETTINGS,
-    SECTIONS,
     ScotScenario,
-    scenario_to_toml,
 )
 from gossamer.sim.studies.scot.workloads import Quotes, figure_2, figure_8
 from gossamer.sim.studies.stock_quotes import read_quotes
@@ -106,10 +105,10 @@ def test_every_value_of_a_file_arrives(tmp_path: Path) -> None:
 def test_a_scenario_reads_back_as_it_was_written_and_with_other_values(tmp_path: Path) -> None:
     for text in (FULL, 'kind = "scot"', 'kind = "scot"\n' + FACTORS):
         scenario = read(tmp_path, text)
-        written = scenario_to_toml(scenario)
+        written = FORMAT.write(scenario)
         again = read(tmp_path, written)
         assert again.run_of("static").scot.brokers == scenario.run_of("static").scot.brokers
-        assert scenario_to_toml(again) == written
+        assert FORMAT.write(again) == written
     changes = {"burst.per_minute": 9, "scot.spare_links": True, "seed": 3, "routings": ["bid"]}
     scenario = read(tmp_path, FULL, **changes)
     assert (scenario.burst.per_minute, scenario.seed) == (9, 3)
@@ -206,7 +205,7 @@ def test_what_no_machine_has_memory_for_is_refused(monkeypatch: pytest.MonkeyPat
 
 def test_the_reference_lists_every_key_with_its_default() -> None:
     text = REFERENCE.read_text()
-    for section, kind in SECTIONS.items():
+    for section, kind in FORMAT.sections.items():
         assert f"## `[{section}]`" in text
         for field in attrs.fields(kind):
             default = "all there can be" if field.default is None else f"`{_toml(field.default)}`"

@@ -13,7 +13,7 @@ from gossamer.sim.studies.peers.inputs.scenario import Scenario
 from gossamer.sim.studies.tree_brokers import scenario as brokers
 from gossamer.sim.studies.tree_brokers import study as broker_preview
 from gossamer.sim.studies.tree_brokers.overlay import service as overlay_service
-from gossamer.sim.studies.tree_brokers.scenario import scenario_to_toml
+from gossamer.sim.studies.tree_brokers.scenario import FORMAT
 from gossamer.sim.studies.tree_brokers.study import check_memory
 from gossamer.sim.studies.tree_brokers.unsubscription_burst import SECOND
 from gossamer.sim.study.scenarios import read_scenario
@@ -82,7 +82,7 @@ def test_every_value_of_a_file_arrives(tmp_path: Path) -> None:
 def test_scenarios_read_back_as_written_whatever_was_changed(tmp_path: Path) -> None:
     for text in (FULL, 'kind = "brokers"'):
         scenario = read(tmp_path, text)
-        assert read(tmp_path, scenario_to_toml(scenario)) == scenario
+        assert read(tmp_path, FORMAT.write(scenario)) == scenario
     assert isinstance(read_scenario(write(tmp_path, "nodes = 50"))[0], Scenario)
     changes = {"workload.degree": 9, "broker.similarity": 0.5, "seed": 3, "coverings": ["lazy"]}
     scenario = read(tmp_path, FULL, **changes)
@@ -213,4 +213,6 @@ def test_what_no_machine_has_memory_for_is_refused(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_reference_lists_every_key_with_its_default() -> None:
-    assert_listed(REFERENCE, brokers.SECTIONS, *brokers.BROKER_SETTINGS, *COVERINGS, "coverings")
+    assert_listed(
+        REFERENCE, brokers.FORMAT.sections, *brokers.BROKER_SETTINGS, *COVERINGS, "coverings"
+    )

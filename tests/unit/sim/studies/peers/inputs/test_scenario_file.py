@@ -120,7 +120,7 @@ def test_overrides_replace_values_and_are_part_of_the_saved_text(
     assert (scenario.seed, scenario.events.per_round) == (3, 9.0)
     assert scenario.systems[0].settings["ring_links"] == 2
     assert scenario.churn == Churn(trace=tmp_path.resolve() / "t")
-    assert files.scenario_from_document(tomllib.loads(text)) == scenario
+    assert files.FORMAT.read(tomllib.loads(text), {}) == scenario
     unnamed = read_as(Scenario, tmp_path, "", {"system.baseline.view_size": 30})
     assert [system.settings for system in unnamed.systems] == [{}, {"view_size": 30}]
 
@@ -168,7 +168,7 @@ def test_an_override_needs_key_and_value(text: str) -> None:
     ("text", "field", "words"),
     [
         ("sede = 1", "sede", "did you mean 'seed'?"),
-        ("xyzzy = 1", "xyzzy", "expected one of name, nodes"),
+        ("xyzzy = 1", "xyzzy", "expected one of kind, name, nodes"),
         (
             "[subscriptions]\nwidht = 1",
             "subscriptions.widht",
@@ -331,13 +331,13 @@ def scenarios(draw: st.DrawFn) -> Scenario:
 
 @given(scenarios())
 def test_what_is_written_reads_back_as_the_same(scenario: Scenario) -> None:
-    assert files.scenario_from_document(tomllib.loads(files.scenario_to_toml(scenario))) == scenario
+    assert files.FORMAT.read(tomllib.loads(files.FORMAT.write(scenario)), {}) == scenario
 
 
 def test_a_path_that_toml_cannot_express_is_refused() -> None:
     scenario = Scenario(churn=Churn(trace=Path("/\udcff.avt")))
     with pytest.raises(ScenarioError, match=r"churn\.trace is .*, expected text that UTF-8"):
-        files.scenario_to_toml(scenario)
+        files.FORMAT.write(scenario)
 
 
 @pytest.mark.parametrize(
@@ -386,14 +386,14 @@ def default_of(kind: type, field: Any) -> object:
 
 
 def test_the_reference_lists_every_field_with_its_default_and_a_source() -> None:
-    parts, tables = {*files.SECTIONS, "systems", "settings"}, reference_tables()
-    sections = {f"[{name}]": kind for name, kind in files.SECTIONS.items()}
+    parts, tables = {*files.FORMAT.sections, "systems", "settings"}, reference_tables()
+    sections = {f"[{name}]": kind for name, kind in files.FORMAT.sections.items()}
     for heading, kind in {"Top level": Scenario, "[[system]]": System, **sections}.items():
         found = {cells[0]: cells[1] for cells in tables[heading] if len(cells) == 4}
         assert found == {
             f"`{field.name}`": as_cell(default_of(kind, field))
             for field in attrs.fields(kind)
-            if field.name not in parts or kind is files.SECTIONS["workload"]
+            if field.name not in parts or kind is files.FORMAT.sections["workload"]
         }, heading
     sources = [cells[-1] for rows in tables.values() for cells in rows]
     assert len(sources) > 40

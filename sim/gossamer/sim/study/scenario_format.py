@@ -1,0 +1,156 @@
+"""How scenarios stand in TOML: read strictly, every default spelled out when written.
+
+`ScenarioFormat` says it of one kind; a kind that has more to it, such as [[system]], derives a
+class. Every problem is a `ScenarioError`, one sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Final, Generic, TypeVar
+
+import attrs
+
+from gossamer.sim.errors import ScenarioError
+from gossamer.sim.study.toml_files import (
+    Document,
+    check_keys,
+    require_table,
+    section_of,
+    toml_line,
+    unknown_key,
+)
+
+KIND: Final = "kind"
+# A table of a file, and the field of a scenario that holds all of them.
+SYSTEM: Final = "system"
+SYSTEMS: Final = "systems"
+
+T = TypeVar("T")
+
+
+@attrs.define(kw_only=True, slots=False)
+class ScenarioFormat(Generic[T]):
+    """Keys at the top, tables, and tables of settings; nothing outside of these is accepted.
+
+    Attributes:
+        scenario: the attrs class; its fields are keys at the top, but for those of tables.
+        sections: the attrs classes of tables by name.
+        settings: tables of settings by name, with the settings that each takes.
+        paths: section and key of values that are paths.
+        more: further keys at the top, which a derived class reads.
+        tables: those of them that are tables, whose values may be overridden one by one.
+    """
+
+    scenario: type[T]
+    sections: Mapping[str, type]
+    settings: Mapping[str, Collection[str]] = attrs.field(factory=dict)
+    paths: Collection[tuple[str, str]] = ()
+
+    more: ClassVar[tuple[str, ...]] = ()
+    tables: ClassVar[tuple[str, ...]] = ()
+
+    @cached_property
+    def top(self) -> tuple[str, ...]:
+        """Keys at the top that are fields of the scenario."""
+        elsewhere = {*self.sections, *self.settings, *self.more, SYSTEMS}
+        fields: Iterable[Any] = attrs.fields(self.scenario)  # type: ignore[arg-type]
+        return tuple(field.name for field in fields if field.name not in elsewhere)
+
+    def resolve_paths(self, document: Document, folder: Path) -> bool:
+        """As `gossamer.sim.study.contract.Study.resolve_paths`."""
+        changed = False
+        for section, key in self.paths:
+            table = document.get(section)
+            if isinstance(table, dict) and isinstance(table.get(key), str):
+                given = Path(table[key])
+                table[key] = given if given.is_absolute() else (folder / given).resolve()
+                changed |= not given.is_absolute()
+        return changed
+
+    def read(self, document: Document, overrides: Mapping[str, object]) -> T:
+        """As `gossamer.sim.study.contract.Study.read`."""
+        for dotted, value in overrides.items():
+            self._override(document, dotted, value)
+        check_keys("", document, (KIND, *self.top, *self.sections, *self.settings, *self.more))
+        fields = {key: document[key] for key in self.top if key in document}
+        for name, kind in self.sections.items():
+            if name in document:
+                fields[name] = section_of(name, kind, document[name])
+        for name, known in self.settings.items():
+            if name in document:
+                fields[name] = require_table(document[name], name)
+                check_keys(f"{name}.", fields[name], known)
+        return self.scenario(**{**fields, **self.read_more(document)})
+
+    def write(self, scenario: T) -> str:
+        """As `gossamer.sim.study.contract.Study.write`."""
+        values = {KIND: getattr(scenario, KIND)}
+        lines = _lines("", values | {field: getattr(scenario, field) for field in self.top})
+        for name in (*self.sections, *self.settings):
+            table = getattr(scenario, name)
+            if table is not None:
+                written = table if name in self.settings else attrs.asdict(table)
+                lines += table_lines(f"[{name}]", f"{name}.", written)
+        lines += self.write_more(scenario)
+        return "".join(f"{line}\n" for line in lines)
+
+    def read_more(self, document: Document) -> Document:
+        """Fields of the scenario beside sections and settings; raises `ScenarioError`."""
+        del document
+        return {}
+
+    def write_more(self, scenario: T) -> list[str]:
+        """Lines of what `read_more` reads."""
+        del scenario
+        return []
+
+    def systems_of(self, document: Document) -> list[Any]:
+        """The [[system]] entries that ``system.<name>.<setting>`` overrides."""
+        entries: list[Any] = document.get(SYSTEM, [])
+        return entries
+
+    def _override(self, document: Document, dotted: str, value: object) -> None:
+        """Put ``value`` in the place that ``dotted`` names; checked with everything else later."""
+        section, _, key = dotted.rpartition(".")
+        tables = (*self.sections, *self.settings, *self.tables)
+        if (section, key) in self.paths and isinstance(value, str | Path):
+            value = Path(value).absolute().resolve()
+        if not section:
+            document[key] = value
+        elif section in tables:
+            require_table(document.setdefault(section, {}), section)[key] = value
+        elif section.partition(".")[0] == SYSTEM and SYSTEM in self.more:
+            self._system(document, section.partition(".")[2], dotted)[key] = value
+        else:
+            known = (*self.top, *(f"{name}.{key}" for name in tables))
+            raise unknown_key(dotted, value, dotted, known)
+
+    def _system(self, document: Document, name: str, dotted: str) -> Document:
+        entries = [entry for entry in self.systems_of(document) if isinstance(entry, dict)]
+        for entry in entries:
+            if entry.get("name") == name:
+                return entry
+        names = ", ".join(f"system.{entry.get('name')}" for entry in entries)
+        expected = f"a setting of {names or 'settings, as there is no [[system]]'}"
+        raise ScenarioError(None, dotted, name, expected, found="of no system")
+
+
+def table_lines(title: str, prefix: str, values: Mapping[str, object]) -> list[str]:
+    """A table in TOML, behind an empty line."""
+    return ["", title, *_lines(prefix, values)]
+
+
+def name_of_system(entry: Mapping[str, Any], place: int) -> Any:
+    """The name of a [[system]], which has to have one; raises `ScenarioError`."""
+    if "name" not in entry:
+        found = f"missing from [[system]] {place}"
+        raise ScenarioError(None, "system.name", None, "a name for each [[system]]", found=found)
+    return entry["name"]
+
+
+def _lines(prefix: str, values: Mapping[str, object]) -> list[str]:
+    lines = (toml_line(prefix, key, value) for key, value in values.items())
+    return [line for line in lines if line is not None]
