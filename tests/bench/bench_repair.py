@@ -1,6 +1,6 @@
 """How long until what was missed is there, and what looking for it costs at rest.
 
-    python tests/bench/bench_repair.py [cut-1 cut-20 split-5 crash join rest] [--peers 8]
+    python tests/bench/bench_repair.py [cut-1 cut-20 split-5 crash join move rest] [--peers 8]
 
 Peers in memory, with the settings and rounds of nodes, and seconds of a clock that jumps. Of each
 accident the longest that an event was missing, from its publication, or the end of the accident, to
@@ -139,6 +139,23 @@ async def join(peers: int, seed: int) -> float:
         return took
 
 
+async def move(peers: int, seed: int) -> float:
+    """A further peer wants something else, and moves on the ring for it, while events flow."""
+    async with crowd_of(peers, seed) as (crowd, readers):
+        mover = await crowd.peers.add(1 + (2 * crowd.draws.randrange(peers) + 1 << 58))
+        async with mover.subscribe("price in [100, 120]"):
+            await crowd.peers.rounds(40)
+        before = mover.snapshot().position
+        async with trio.open_nursery() as nursery, mover.subscribe("price in [700, 720]"):
+            nursery.start_soon(crowd.publish, crowd.keys, 0.1)
+            began = trio.current_time()
+            while mover.snapshot().position == before:
+                await trio.sleep(0.1)
+        took = await crowd.repaired(began, crowd.keys)
+        readers.cancel_scope.cancel()
+        return took
+
+
 async def rest(peers: int, seed: int) -> float:
     """Bytes a second and peer in a quarter of an hour at rest, as long after the last event."""
     async with crowd_of(peers, seed) as (crowd, _):
@@ -158,6 +175,7 @@ ACCIDENTS: Final[dict[str, Callable[[int, int], Awaitable[float]]]] = {
     "split-5": partial(apart, share=0.5, minutes=5),
     "crash": crash,
     "join": join,
+    "move": move,
     "rest": rest,
 }
 
