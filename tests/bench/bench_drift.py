@@ -25,7 +25,7 @@ DRIFT = gs.Drift(every_s=20 * ROUND_S, replaced=0.3, shifted=0.3, shift=0.02)
 
 def play(seed: int, nodes: int, rounds: int, latency_s: float) -> Row:
     """Deliveries due and missed, copies dropped, and the longest path, of one seed."""
-    link = {"latency": "constant", "latency_s": latency_s} if latency_s else {}
+    link = gs.Link(latency="constant", latency_s=latency_s) if latency_s else gs.Link()
     limit = int(4 * math.log2(nodes)) + 16
     found = gs.simulate(
         nodes=nodes,
@@ -37,7 +37,7 @@ def play(seed: int, nodes: int, rounds: int, latency_s: float) -> Row:
         subscriptions=gs.Subscriptions(kind="random"),
         events=gs.Events(per_round=3.0),
         drift=DRIFT,
-        network=gs.Link(**link),
+        network=link,
     )["kindred"]
     missed = found.expected - found.delivered
     dropped = found.totals["hop_limit_drops"]
