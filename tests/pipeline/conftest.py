@@ -11,9 +11,8 @@ from typing import Any, Final
 import pytest
 
 from gossamer.spark.session import SessionSettings, spark_session
-from support.node_processes import free_ports
+from support import node_processes, spark_processes
 from support.object_store import ObjectStore, object_store
-from support.spark_processes import BRIEF
 
 HERE: Final = Path(__file__).parent
 CONNECT_PORT: Final = "spark.connect.grpc.binding.port"
@@ -47,9 +46,9 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             "spark.python.daemon.module": "support.spark_daemon",
             # Else some jobs have a daemon of their own.
             "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
-            "spark.driver.extraJavaOptions": BRIEF,
+            "spark.driver.extraJavaOptions": spark_processes.BRIEF,
             "spark.connect.grpc.binding.address": "127.0.0.1",
-            CONNECT_PORT: str(free_ports(1)),
+            CONNECT_PORT: str(node_processes.free_ports(1)),
         },
     )
     with ExitStack() as stack:

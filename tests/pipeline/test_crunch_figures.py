@@ -34,56 +34,46 @@ from gossamer.sim.results.intervals import (
 from gossamer.sim.results.storage.place import LocalPlace
 from gossamer.sim.studies.peers.measuring.summary import peer_rows
 from gossamer.sim.studies.tree_brokers.records import broker_rows
-from gossamer.sim.study.statistics import (
-    CDF,
-    LORENZ,
-    MEASURE,
-    MOST_POINTS,
-    SERIES,
-    gini,
-    lorenz,
-    percentile,
-    series,
-)
-from gossamer.spark.crunch.claims import check_claims, check_names
+from gossamer.sim.study import statistics
+from gossamer.spark.crunch import claims, deliveries
 from gossamer.spark.crunch.curves import Curve
-from gossamer.spark.crunch.deliveries import (
-    COUNT_SCHEMA,
-    count_rows,
-    counted,
-    counted_percentile,
-    published,
-)
 from gossamer.spark.crunch.folders import Run
 from support.made_up_runs import made_up_system
 
 numbers = st.floats(0, 1e6, allow_nan=False).map(lambda value: round(value, 3))
+delivery = st.tuples(
+    st.integers(0, 5),
+    st.one_of(st.none(), st.integers(0, 5)),
+    st.one_of(st.none(), st.sampled_from([0.0, 60.0, 120.0, 0.1])),
+)
+SIZES = (500, 1000)
+# What overhead is without chance, such that V3 holds.
+OVERHEADS = {
+    (BASELINE, RANDOM): 0.82,
+    (PAPER, RANDOM): 0.6,
+    (BASELINE, SKEWED): 0.41,
+    (PAPER, SKEWED): 0.1,
+}
 
 
 def slow_percentile(values: Sequence[float], per_cent: int) -> float:
     """The smallest value that so many per cent do not exceed."""
-    return next(
-        value
-        for place, value in enumerate(sorted(values), start=1)
-        if 100 * place >= per_cent * len(values)
-    )
+    places = enumerate(sorted(values), start=1)
+    return next(one for place, one in places if 100 * place >= per_cent * len(values))
 
 
 def slow_gini(values: Sequence[float]) -> float:
     """Half the relative mean difference over all pairs."""
-    mean = sum(values) / len(values)
-    if mean == 0:
-        return 0.0
     pairs = sum(abs(one - other) for one in values for other in values)
-    return pairs / (2 * len(values) ** 2 * mean)
+    return pairs / (2 * len(values) * sum(values)) if sum(values) else 0.0
 
 
 @given(st.lists(numbers, min_size=1, max_size=60))
-def test_gini_is_half_the_mean_difference_and_the_lorenz_curve_convex_below_the_diagonal(
+def test_gini_is_half_the_mean_difference_and_lorenz_curves_convex(
     values: list[float],
 ) -> None:
-    assert gini(np.array(values)) == pytest.approx(slow_gini(values), abs=1e-9)
-    curve = lorenz(np.array(values))
+    assert statistics.gini(np.array(values)) == pytest.approx(slow_gini(values), abs=1e-9)
+    curve = statistics.lorenz(np.array(values))
     assert (curve[0], curve[-1]) == (0.0, pytest.approx(1.0))
     assert (np.diff(curve, 2) >= -1e-9).all()
     assert (curve <= np.arange(101) / 100 + 1e-9).all()
@@ -92,43 +82,41 @@ def test_gini_is_half_the_mean_difference_and_the_lorenz_curve_convex_below_the_
 @given(st.lists(st.integers(0, 20), min_size=1, max_size=100), st.integers(0, 100))
 def test_percentiles_of_counts_are_those_of_the_values(values: list[int], per_cent: int) -> None:
     different, times = np.unique(np.array(values, np.float64), return_counts=True)
-    found = counted_percentile(different, times, per_cent)
+    found = deliveries.counted_percentile(different, times, per_cent)
     assert found == slow_percentile([float(value) for value in values], per_cent)
-    assert found == percentile(np.array(values), per_cent)
-
-
-delivery = st.tuples(
-    st.integers(0, 5),
-    st.one_of(st.none(), st.integers(0, 5)),
-    st.one_of(st.none(), st.sampled_from([0.0, 60.0, 120.0, 0.1])),
-)
+    assert found == statistics.percentile(np.array(values), per_cent)
 
 
 @given(st.lists(delivery, min_size=1, max_size=80))
-def test_measures_of_deliveries_are_those_of_single_rows(
+def test_deliveries_are_counted_by_rows(
     rows: list[tuple[int, int | None, float | None]],
 ) -> None:
-    names = COUNT_SCHEMA.names
+    names = deliveries.COUNT_SCHEMA.names
     columns = [[7] * len(rows), *(list(column) for column in zip(*rows, strict=True))]
-    schema = pa.schema([COUNT_SCHEMA.field(name) for name in names[:-1]])
-    table = counted(pa.table(dict(zip(names, columns, strict=False)), schema=schema))
+    schema = pa.schema([deliveries.COUNT_SCHEMA.field(name) for name in names[:-1]])
+    table = deliveries.counted(pa.table(dict(zip(names, columns, strict=False)), schema=schema))
     assert sum(table["count"].to_pylist()) == len(rows)
     plain = {
         name: np.array([math.nan if one is None else one for one in table[name].to_pylist()])
         for name in names[1:]
     }
-    found = {row.name: row.value for row in count_rows(plain) if row.part == MEASURE}
+    found = {
+        row.name: row.value
+        for row in deliveries.count_rows(plain)
+        if row.part == statistics.MEASURE
+    }
     hops = [float(hops) for hops, _, _ in rows]
     assert found["deliveries"] == len(rows)
     assert found["path_length_mean"] == pytest.approx(sum(hops) / len(hops), rel=1e-12)
     for per_cent in (50, 90, 95, 99):
         assert found[f"path_length_p{per_cent}"] == slow_percentile(hops, per_cent)
     delays = [delay for _, _, delay in rows if delay is not None]
+    assert ("delay_mean_s" in found) is bool(delays)
     if delays:
-        assert found["delay_max_s"] == max(delays)
-        assert found["delay_p90_s"] == slow_percentile(delays, 90)
-    else:
-        assert "delay_mean_s" not in found
+        assert (found["delay_max_s"], found["delay_p90_s"]) == (
+            max(delays),
+            slow_percentile(delays, 90),
+        )
 
 
 @given(
@@ -151,7 +139,7 @@ def test_delays_begin_with_the_round_that_an_event_was_published_in(
             types = {key: pa.float64() if key == "time_s" else pa.int64() for key in columns}
             schema = pa.schema(list(types.items()))
             pq.write_table(pa.table(columns, schema=schema), folder / f"{name}.parquet")
-        known, began = published(LocalPlace(folder))
+        known, began = deliveries.published(LocalPlace(folder))
     expected = {event: 60.0 * cycle for event, cycle in enumerate(events) if cycle in cycles}
     assert dict(zip(known.tolist(), began.tolist(), strict=True)) == ({} if lacking else expected)
 
@@ -181,7 +169,7 @@ def test_measures_of_peers_are_those_of_single_rows(seed: int, nodes: int, cycle
     system = made_up_system("paper", seed, max(nodes, 2), cycles, 60.0)
     few = {name: column[:nodes] for name, column in system.nodes.items()}
     rows = list(peer_rows(system.events, few, system.cycles))
-    found = {row.name: row.value for row in rows if row.part == MEASURE}
+    found = {row.name: row.value for row in rows if row.part == statistics.MEASURE}
     for name, value in slow_event_figures(dict(system.events)).items():
         assert found[name] == pytest.approx(value, nan_ok=True), name
     load = few["load"].tolist()
@@ -192,29 +180,26 @@ def test_measures_of_peers_are_those_of_single_rows(seed: int, nodes: int, cycle
         assert found[name] == slow_percentile(load, per_cent)
     assert found["load_mean"] == pytest.approx(sum(load) / len(load))
     population = sum(system.cycles["population"].tolist())
-    messages = sum(system.cycles["control_messages"].tolist())
-    ratio = messages / population if population else math.nan
+    ratio = sum(system.cycles["control_messages"].tolist()) / population if population else math.nan
     assert found["control_messages_per_node_cycle"] == pytest.approx(ratio, nan_ok=True)
-    curve = [row for row in rows if (row.part, row.name) == (CDF, "load")]
+    curve = [row for row in rows if (row.part, row.name) == (statistics.CDF, "load")]
     assert [row.value for row in curve] == [slow_percentile(load, p) for p in range(101)]
-    assert sum(row.part == LORENZ for row in rows) == 101
+    assert sum(row.part == statistics.LORENZ for row in rows) == 101
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=900))
 def test_a_series_keeps_the_sums_of_its_groups(pairs: list[tuple[int, int]]) -> None:
     parts, wholes = np.array(pairs, np.int64).reshape(-1, 2).T
-    time = np.arange(len(pairs)) * 60.0
-    points = list(series("x", time, parts, wholes))
-    size = max(1, -(-len(pairs) // MOST_POINTS))
+    points = list(statistics.series("x", np.arange(len(pairs)) * 60.0, parts, wholes))
+    size = max(1, -(-len(pairs) // statistics.MOST_POINTS))
     expected = []
     for first in range(0, len(pairs), size):
-        group = pairs[first : first + size]
-        whole = sum(one for _, one in group)
-        if whole:
-            expected.append((first * 60.0, sum(one for one, _ in group) / whole))
+        shares, sums = (sum(column) for column in zip(*pairs[first : first + size], strict=True))
+        if sums:
+            expected.append((first * 60.0, shares / sums))
     about: list[tuple[float, object]] = [(x, pytest.approx(value)) for x, value in expected]
     assert [(row.x, row.value) for row in points] == about
-    assert all(row.part == SERIES for row in points)
+    assert all(row.part == statistics.SERIES for row in points)
 
 
 def test_queues_of_any_brokers_are_crunched() -> None:
@@ -222,11 +207,11 @@ def test_queues_of_any_brokers_are_crunched() -> None:
     counts = {"table": [4, 6], "handled": [0, 10], "publications": [5, 5]}
     counts["false_positives"] = [1, 0]
     rows = list(broker_rows(queues, {name: np.array(two) for name, two in counts.items()}))
-    found = {row.name: row.value for row in rows if row.part == MEASURE}
+    found = {row.name: row.value for row in rows if row.part == statistics.MEASURE}
     names = ("queue_max", "false_positive_ratio", "handled_gini")
     assert [found[name] for name in names] == [9, 0.1, 0.5]
     assert math.isnan(found["triggered_messages"])
-    assert [row.value for row in rows if row.part == SERIES] == [3.0, 9.0]
+    assert [row.value for row in rows if row.part == statistics.SERIES] == [3.0, 9.0]
 
 
 def owner(seed: int, system: str = "a", run: str = "") -> dict[str, Any]:
@@ -270,8 +255,7 @@ def test_systems_are_compared_over_the_seeds_of_both(pairs: list[tuple[float, fl
 
 def test_effect_sizes_have_their_textbook_values() -> None:
     one, other = [1.0, 2.0, 3.0, 4.0], [3.0, 4.0, 5.0, 6.0]
-    deviation = math.sqrt(5 / 3)
-    assert hedges_g(one, other) == pytest.approx((1 - 3 / 23) * 2 / deviation)
+    assert hedges_g(one, other) == pytest.approx((1 - 3 / 23) * 2 / math.sqrt(5 / 3))
     assert cliffs_delta(one, other) == pytest.approx(12 / 16)
     assert math.isnan(hedges_g([1.0], [2.0]))
     assert math.isnan(hedges_g([1.0, 1.0], [1.0, 1.0]))
@@ -298,21 +282,11 @@ def test_conditions_are_what_differs_but_the_seed_and_other_systems() -> None:
 def test_curves_are_averaged_over_seeds_place_by_place_and_drawn_more_and_more_weakly() -> None:
     assert strengths_of(["a", "b", "a", "a"]) == pytest.approx([0.95, 0.95, 0.6, 0.25])
     points = [np.array([(0.0, 1.0), (50.0, one), (100.0, 4.0)]) for one in (1.0, 2.0, 6.0)]
-    alike = [Curve(**owner(1), part=CDF, name="load", points=one) for one in points]
+    alike = [Curve(**owner(1), part=statistics.CDF, name="load", points=one) for one in points]
     places, means, halves = averaged(alike)
     assert (places.tolist(), means.tolist()) == ([0, 50, 100], [1, 3, 4])
     assert halves.tolist() == pytest.approx([0, half_width([1.0, 2.0, 6.0]), 0])
     assert averaged(alike[:1])[2].tolist() == [0, 0, 0]
-
-
-SIZES = (500, 1000)
-# What overhead is without chance, such that V3 holds.
-OVERHEADS = {
-    (BASELINE, RANDOM): 0.82,
-    (PAPER, RANDOM): 0.6,
-    (BASELINE, SKEWED): 0.41,
-    (PAPER, SKEWED): 0.1,
-}
 
 
 def swept(folder: Path, seeds: Sequence[int]) -> tuple[list[Run], list[Value]]:
@@ -336,7 +310,7 @@ def swept(folder: Path, seeds: Sequence[int]) -> tuple[list[Run], list[Value]]:
 
 def test_a_claim_is_judged_with_student_s_interval_of_a_mean(tmp_path: Path) -> None:
     runs, values = swept(tmp_path, seeds=(1, 2, 3, 4, 5))
-    (checked,) = check_claims(["V3"], runs, values)
+    (checked,) = claims.check_claims(["V3"], runs, values)
     assert (checked.claim.id, checked.claim.verdict, checked.seeds) == ("V3", "holds", 5)
     rows = {check.name: (check, low, high) for check, low, high in checked.rows()}
     there = np.array([one.value for one in values if "-1000-baseline-random" in one.run])
@@ -352,14 +326,14 @@ def test_a_claim_is_judged_with_student_s_interval_of_a_mean(tmp_path: Path) -> 
 def test_a_value_out_of_bounds_decides(tmp_path: Path) -> None:
     runs, values = swept(tmp_path, seeds=(1, 2))
     high = [attrs.evolve(one, value=0.9) if "paper-random" in one.run else one for one in values]
-    (checked,) = check_claims(["V3"], runs, high)
+    (checked,) = claims.check_claims(["V3"], runs, high)
     assert checked.claim.verdict == "differs"
     assert "Vinifera, random at 1,000 nodes 90.0 %" in checked.claim.reason
     assert "nan" not in checked.claim.reason
 
 
 def test_one_seed_has_no_interval(tmp_path: Path) -> None:
-    (checked,) = check_claims(["V3"], *swept(tmp_path, seeds=(1,)))
+    (checked,) = claims.check_claims(["V3"], *swept(tmp_path, seeds=(1,)))
     assert checked.seeds == 1
     assert all(math.isnan(end) for ends in checked.ends for end in ends)
 
@@ -369,6 +343,6 @@ def test_runs_that_decide_have_to_be_there(tmp_path: Path) -> None:
     some = [one for one in values if "baseline-skewed" not in one.run]
     expected = r"--claim is 'V6', expected runs of baseline \(skewed\) among"
     with pytest.raises(ScenarioError, match=expected):
-        check_claims(["V6"], runs, some)
+        claims.check_claims(["V6"], runs, some)
     with pytest.raises(ScenarioError, match="--claim is 'V9', expected one of V3, V6"):
-        check_names(["V3", "V9"])
+        claims.check_names(["V3", "V9"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,61 +29,50 @@ from gossamer.spark.crunch.counting.tallies import Tallies, count_columns
 from gossamer.spark.crunch.folders import find_runs
 from gossamer.spark.crunch.workloads import quantity, ranking
 from gossamer.spark.errors import JobError
-from support.made_up_results import change, damage
-from support.spark_results import crunch
+from support import made_up_results, spark_results
 
 ALL = 10**9
 RANDOM = np.random.default_rng(5)
+RANGES = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)).map(sorted), max_size=30)
+COLUMNS = st.lists(st.lists(st.tuples(st.integers(-3, 3), st.integers()), max_size=9), max_size=9)
 
 
 def write_by_hand(folder: Path, kind: str, asked: WorkloadRequest) -> None:
     """A workload's folder without Spark, one file a table."""
-    tables = make_workload(kind, asked).tables()
-    told: dict[str, Any] = {
-        "kind": kind,
-        "seed": asked.seed,
-        "settings": dict(asked.settings),
-        "tables": {},
-    }
-    for one in tables:
+    rows: dict[str, Any] = {}
+    for one in make_workload(kind, asked).tables():
         (folder / one.name).mkdir(parents=True)
-        file = folder / one.name / "part-0.parquet"
-        pq.write_table(one.table(), file, write_page_checksum=True)
+        pq.write_table(one.table(), folder / one.name / "part-0.parquet", write_page_checksum=True)
         columns = [{"name": field.name, "type": str(field.kind)} for field in one.fields]
-        told["tables"][one.name] = {"rows": len(one.table()), "columns": columns}
+        rows[one.name] = {"rows": len(one.table()), "columns": columns}
+    told = {"kind": kind, "seed": asked.seed, "settings": dict(asked.settings), "tables": rows}
     (folder / "workload.json").write_text(json.dumps(told))
 
 
 def matches_by_hand(asked: WorkloadRequest, attributes: int) -> list[int]:
     """How many subscriptions each event matches, one after another."""
     subscriptions, events = (one.table() for one in make_workload("vinifera", asked).tables())
+    domain = range(attributes)
+
+    def matches(one: dict[str, int], event: dict[str, int]) -> bool:
+        inside = (one[f"low_{a}"] <= event[f"value_{a}"] <= one[f"high_{a}"] for a in domain)
+        return one["constrained"] >= 0 and all(inside)
+
     ranges = subscriptions.to_pylist()
-    return [
-        sum(
-            one["constrained"] >= 0
-            and all(
-                one[f"low_{a}"] <= event[f"value_{a}"] <= one[f"high_{a}"]
-                for a in range(attributes)
-            )
-            for one in ranges
-        )
-        for event in events.to_pylist()
-    ]
+    return [sum(matches(one, event) for one in ranges) for event in events.to_pylist()]
 
 
 @pytest.mark.parametrize(
     ("attributes", "exact_up_to"),
     [(1, ALL), pytest.param(1, 0, marks=pytest.mark.campaign), (2, 0)],
 )
-def test_figures_of_ranges_are_those_of_single_rows(
-    session: Any, tmp_path: Path, attributes: int, exact_up_to: int
-) -> None:
+def test_figures_of_ranges(session: Any, tmp_path: Path, attributes: int, exact_up_to: int) -> None:
     settings = {"attributes": attributes, "width": 0.3, "kind": "skewed", "subscribers": 0.8}
     asked = WorkloadRequest(seed=5, subscriptions=300, events=80, settings=settings)
     write_by_hand(tmp_path / "w", "vinifera", asked)
     options = {"plots": attributes == 2, "exact_up_to": exact_up_to}
     with plots_as(PlotOptions(formats=("svg",))):
-        found = crunch(session, tmp_path / "w", tmp_path / "out", **options)
+        found = spark_results.crunch(session, tmp_path / "w", tmp_path / "out", **options)
     values = {one.measure: one for one in found.values}
     matched = np.array(matches_by_hand(asked, attributes))
     name = "subscriptions_that_an_event_matches"
@@ -114,18 +102,13 @@ def test_figures_of_ranges_are_those_of_single_rows(
         assert drawn >= {"ranks-places-of-events", "lorenz-events-over-the-domain-of-attribute-1"}
 
 
-RANGES = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)).map(sorted), max_size=30)
-
-
 @given(RANGES, st.lists(st.integers(0, 20), min_size=1, max_size=20), st.sets(st.integers(-1, 22)))
-def test_ranges_are_counted_at_both_ends(
-    ranges: list[list[int]], values: list[int], cuts_drawn: set[int]
-) -> None:
+def test_counts_of_ranges(ranges: list[list[int]], values: list[int], drawn: set[int]) -> None:
     rows = [{"begin": a, "event": None, "end": b} for a, b in ranges]
     rows += [{"begin": None, "event": value, "end": None} for value in values]
     schema = pa.schema([(name, pa.int64()) for name in ("begin", "event", "end")])
     batches = [pa.RecordBatch.from_pylist([row], schema=schema) for row in rows]
-    cuts = np.array(sorted(cuts_drawn), np.int64)
+    cuts = np.array(sorted(drawn), np.int64)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(matches, "_PORTION_POINTS", 7)
         portions = pa.Table.from_batches(Cutter(cuts)(batches))
@@ -173,8 +156,7 @@ def test_matches_do_not_depend_on_parts(session: Any, part_points: int) -> None:
     ids=["continuous", "repeated", "outlying", "few", "alike", "one"],
 )
 def test_percentiles_are_those_of_the_whole_order(session: Any, values: Any) -> None:
-    frame = session.createDataFrame(pa.table({"value": values})).repartition(3)
-    found = distribution(frame)
+    found = distribution(session.createDataFrame(pa.table({"value": values})).repartition(3))
     assert found is not None
     ordered = np.sort(values)
     places = [percentile_place(len(ordered), per_cent) for per_cent in PER_CENTS.tolist()]
@@ -190,9 +172,6 @@ def test_values_may_come_with_how_often_and_of_no_rows_there_is_nothing(session:
     alone = session.createDataFrame(pa.table({"value": np.repeat(values, times)}))
     assert found == distribution(alone)
     assert distribution(session.createDataFrame(pa.table({"value": np.empty(0)}))) is None
-
-
-COLUMNS = st.lists(st.lists(st.tuples(st.integers(-3, 3), st.integers()), max_size=9), max_size=9)
 
 
 @given(COLUMNS)
@@ -217,8 +196,7 @@ def test_tallies_tell_what_the_counts_do(counts: list[int]) -> None:
     tallies = tallied(counts)
     assert tallies.gini() == pytest.approx(gini(np.array(counts)), abs=1e-9)
     assert (tallies.different, tallies.choices) == (len(counts), sum(counts))
-    ranks = np.arange(1, len(counts) + 1)
-    assert tallies.of_ranks(ranks).tolist() == sorted(counts, reverse=True)
+    assert tallies.of_ranks(np.arange(1, len(counts) + 1)).tolist() == sorted(counts, reverse=True)
 
 
 def test_a_ranking_goes_from_the_most_popular_on_and_of_nothing_is_empty() -> None:
@@ -241,51 +219,46 @@ def test_a_workload_that_is_damaged_inside_leaves_nothing(
 ) -> None:
     asked = WorkloadRequest(subscriptions=200, events=10, settings=settings)
     write_by_hand(tmp_path / "w", kind, asked)
-    damage(tmp_path / "w" / table / "part-0.parquet")
+    made_up_results.damage(tmp_path / "w" / table / "part-0.parquet")
     with pytest.raises(JobError, match=r"part-0\.parquet is damaged, expected a whole Parquet"):
-        crunch(session, tmp_path, tmp_path / "out", plots=True)
+        spark_results.crunch(session, tmp_path, tmp_path / "out", plots=True)
     assert [path.name for path in tmp_path.iterdir()] == ["w"]
 
 
-def rewrite(file: Path, new: Callable[[bytes], bytes]) -> None:
-    file.write_bytes(new(file.read_bytes()))
-
-
-def events(folder: Path) -> Path:
-    return folder / "events/part-0.parquet"
-
-
-def told(folder: Path) -> Path:
-    return folder / "workload.json"
-
-
+EVENTS, TOLD = "events/part-0.parquet", "workload.json"
 AS_FLOAT = {"value_0": lambda column: column.cast(pa.float64(), safe=False)}
-SPOILT: dict[str, Callable[[Path], object]] = {
-    "part-0.parquet is damaged or no Parquet table": (
-        lambda w: rewrite(events(w), lambda content: content[:-20])
-    ),
-    "has a column value_0 of double, expected int64": lambda w: change(events(w), AS_FLOAT),
-    "has no column low_0, expected one of int64": (
-        lambda w: change(w / "subscriptions/part-0.parquet", {"low_0": None})
-    ),
-    "events has 0 rows, expected 10": lambda w: events(w).unlink(),
-    "is of the kind 'sorcery', expected one of vinifera, siena": (
-        lambda w: rewrite(told(w), lambda content: content.replace(b"vinifera", b"sorcery"))
-    ),
-    "workload.json is not the description of a workload": (
-        lambda w: rewrite(told(w), lambda content: content[:40])
-    ),
-    "workload.json has no kind, expected the description of a workload": (
-        lambda w: rewrite(told(w), lambda _: b"{}")
-    ),
-}
 
 
-@pytest.mark.parametrize("sentence", SPOILT)
-def test_an_unreadable_workload_is_refused(tmp_path: Path, sentence: str) -> None:
+@pytest.mark.parametrize(
+    ("file", "how", "sentence"),
+    [
+        (EVENTS, lambda old: old[:-20], "part-0.parquet is damaged or no Parquet table"),
+        (EVENTS, AS_FLOAT, "has a column value_0 of double, expected int64"),
+        (
+            "subscriptions/part-0.parquet",
+            {"low_0": None},
+            "has no column low_0, expected one of int64",
+        ),
+        (EVENTS, None, "events has 0 rows, expected 10"),
+        (
+            TOLD,
+            lambda old: old.replace(b"vinifera", b"sorcery"),
+            "is of the kind 'sorcery', expected one of vinifera, siena",
+        ),
+        (TOLD, lambda old: old[:40], "workload.json is not the description of a workload"),
+        (
+            TOLD,
+            lambda _: b"{}",
+            "workload.json has no kind, expected the description of a workload",
+        ),
+    ],
+)
+def test_an_unreadable_workload_is_refused(
+    tmp_path: Path, file: str, how: Any, sentence: str
+) -> None:
     write_by_hand(tmp_path / "w", "vinifera", WorkloadRequest(subscriptions=20, events=10))
     assert [run.name for run in find_runs([tmp_path])] == [f"{tmp_path}/w"]
-    SPOILT[sentence](tmp_path / "w")
+    made_up_results.spoil(tmp_path / "w" / file, how)
     with pytest.raises(ResultsError, match=re.escape(sentence)) as refused:
         find_runs([tmp_path])
     assert "\n" not in str(refused.value)

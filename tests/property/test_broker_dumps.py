@@ -39,6 +39,8 @@ HOST = TreeHost(TreeSettings(covering="incremental", retained_publications=5))
 ADA, BEA = client("ada"), client("bea")
 BATCHES = 60
 BEGUN = 1_000
+# Calls until the first dump, with which every broker begins.
+FIRST_DUMP = 12
 
 
 @pytest.fixture(autouse=True)
@@ -162,19 +164,13 @@ def calls_of(folder: Path, seed: int) -> int:
     return disk.calls
 
 
-# Calls until the first dump, with which every broker begins.
-FIRST_DUMP = 12
-
-
 def check_killed(path: Path, seed: int, last: int, apart: Apart) -> None:
-    kept = trio.run(play, path, seed, Disk(last), apart)
-    expected = went_on(kept)
+    expected = went_on(trio.run(play, path, seed, Disk(last), apart))
     for again in (False, True, False):
         found = trio.run(partial(dump_of_recalled, path, again=again))
         assert found == expected, f"seed {seed}, killed after {last} calls"
     with Store(path) as store:
-        assert rows(store, "broker_dumps") == 1
-        assert rows(store, "broker_log") == 0
+        assert (rows(store, "broker_dumps"), rows(store, "broker_log")) == (1, 0)
 
 
 def rows(store: Store, table: str) -> int:

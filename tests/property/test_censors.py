@@ -17,13 +17,12 @@ from gossamer.protocol.peer.places.placement import want_place
 from gossamer.protocol.peer.record_table import records
 from gossamer.protocol.peer.rendezvous.publication import PENDING_EVENT
 from gossamer.protocol.peer.settings.presets import kindred
-from gossamer.protocol.peer.space.ring import RING_MASK
-from gossamer.protocol.peer.space.scales import held_boxes, points_of
+from gossamer.protocol.peer.space import ring, scales
 from gossamer.protocol.peer.step import subscribe
 from support.overlays import Hosts, record
 
 NODES, CENSOR, EVENTS = 25, 24, 16
-STEP: Final = RING_MASK // (NODES - 1)
+STEP: Final = ring.RING_MASK // (NODES - 1)
 # Of the ring in steps: where peer `CENSOR` stands, and what it keeps back lies there.
 PLACE = 12
 # What it does with an event: nothing; acknowledge the hop; and answer the publisher, too.
@@ -75,9 +74,9 @@ def overlay(wanting: int, **changes: Any) -> CensoredHosts:
     for p in range(NODES):
         reach = wanting * STEP if abs(p - PLACE) < wanting else STEP // 2
         middle = int(places[CENSOR]) if abs(p - PLACE) < wanting else int(places[p])
-        low, high = max(middle - reach, 0), min(middle + reach, RING_MASK)
+        low, high = max(middle - reach, 0), min(middle + reach, ring.RING_MASK)
         boxes, bits = np.array([[low, high]], np.int64), np.ones(1, np.int64)
-        subscribe(hosts.state, p, *held_boxes(settings, boxes, bits))
+        subscribe(hosts.state, p, *scales.held_boxes(settings, boxes, bits))
         want_place(hosts.state, settings, p, boxes, bits)
     hosts.rounds(12)
     return hosts
@@ -91,7 +90,7 @@ def outcome(wanting: int, manner: str, **changes: Any) -> tuple[float, int]:
     for event in range(EVENTS):
         value = int(hosts.identifiers()[CENSOR]) + int(draws.integers(-STEP // 8, STEP // 8))
         publisher = int(draws.choice([p for p in range(NODES - 1) if p not in due]))
-        point = points_of(hosts.settings, np.array([[value]]), np.array([event]))[0]
+        point = scales.points_of(hosts.settings, np.array([[value]]), np.array([event]))[0]
         hosts.publish(publisher, event, *point.tolist())
         hosts.cycle()
     hosts.rounds(8)

@@ -13,18 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.protocol.kernel.errors import MalformedRecordError
-from gossamer.protocol.kernel.records import (
-    BODY,
-    FROM,
-    KIND,
-    LENGTH,
-    REFUSED,
-    TO,
-    UNREACHABLE,
-    USER,
-    make_outbox,
-)
+from gossamer.protocol.kernel import errors, records
 from gossamer.protocol.peer import step as peer
 from gossamer.protocol.peer.codec import DESCRIPTOR, PEER, Codec, held_handles
 from gossamer.protocol.peer.record_table import records as messages
@@ -34,12 +23,11 @@ from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state.event_logs import ANSWERER
 from gossamer.protocol.peer.state.state import WANTED, State, make_state
-from support.draws import one_in
+from support import draws, record_strategies
 from support.overlays import Hosts, converged, random_identifiers, record, subscribe_to_box
-from support.record_strategies import sane_records, small_settings
 
 NODES = 14
-SETTINGS = small_settings(NODES)
+SETTINGS = record_strategies.small_settings(NODES)
 RANGE = (1 << 20, 1 << 60)
 
 
@@ -66,12 +54,12 @@ def real_records(sampler: str) -> dict[int, list[list[int]]]:
     hosts.cycle()
     state.seat[1::3, WANTED] = state.sampler.key[::-3][: len(state.seat[1::3])] + 99
     hosts.handle(record(messages.CATCH_UP, 5, 5, [50]))
-    hosts.handle(*hosts.step(2, record(UNREACHABLE + messages.STORED, 7, 2, [4, 0])))
+    hosts.handle(*hosts.step(2, record(records.UNREACHABLE + messages.STORED, 7, 2, [4, 0])))
     hosts.rounds(8)
     found: dict[int, list[list[int]]] = {}
     for words in hosts.passed:
-        if words[TO] != words[FROM] and words[KIND] < UNREACHABLE:
-            found.setdefault(int(words[KIND]), []).append(words.tolist())
+        if words[records.TO] != words[records.FROM] and words[records.KIND] < records.UNREACHABLE:
+            found.setdefault(int(words[records.KIND]), []).append(words.tolist())
     return found
 
 
@@ -96,10 +84,10 @@ def test_handles_are_found_and_replaced_and_nothing_else_is(sampler: str) -> Non
 def test_references_tell_handles_alone_from_those_in_descriptors() -> None:
     handover = max(real_records("cyclon")[messages.HANDOVER], key=len)
     sorts = [reference.sort for reference in CODEC.references(handover)]
-    assert sorts == [PEER] * (2 + handover[BODY])
+    assert sorts == [PEER] * (2 + handover[records.BODY])
     request = real_records("cyclon")[messages.TMAN_REQUEST][0]
     sorts = [reference.sort for reference in CODEC.references(request)]
-    assert sorts == [PEER, PEER, *[DESCRIPTOR] * request[BODY]]
+    assert sorts == [PEER, PEER, *[DESCRIPTOR] * request[records.BODY]]
 
 
 class Doubting:
@@ -119,14 +107,13 @@ class Doubting:
 @given(doubted=st.sets(st.integers(0, NODES - 1)), data=st.data())
 def test_what_is_not_doubted_is_sane(kind: int, doubted: set[int], data: st.DataObject) -> None:
     words = data.draw(st.sampled_from(real_records("cyclon")[kind]))
-    body = CODEC.rewrite(kind, words[BODY:], Doubting(doubted))
+    body = CODEC.rewrite(kind, words[records.BODY :], Doubting(doubted))
     if body is None:
         assert doubted
         return
-    rest = [BODY + len(body), *words[KIND:BODY], *body]
+    rest = [records.BODY + len(body), *words[records.KIND : records.BODY], *body]
     CODEC.check(rest)
-    mentioned = {rest[r.offset] & 0xFFFFFFFF for r in CODEC.references(rest)[2:]}
-    assert mentioned.isdisjoint(doubted)
+    assert {rest[r.offset] & 0xFFFFFFFF for r in CODEC.references(rest)[2:]}.isdisjoint(doubted)
     if not doubted:
         assert rest == words
 
@@ -140,7 +127,7 @@ LIVELY_WITH = {
     name: converged(settings, random_identifiers(NODES, 3), 3)
     for name, settings in WITH_SAMPLER.items()
 }
-OUTBOX = make_outbox(2 * max(map(peer.largest_step, WITH_SAMPLER.values())))
+OUTBOX = records.make_outbox(2 * max(map(peer.largest_step, WITH_SAMPLER.values())))
 
 
 def take_strictly(state: State, words: Sequence[int]) -> None:
@@ -148,7 +135,7 @@ def take_strictly(state: State, words: Sequence[int]) -> None:
     OUTBOX.cursor[:] = 0
     with np.errstate(all="raise"):
         peer.step(copy.deepcopy(state), 0, 0, words, 0, OUTBOX)
-    assert OUTBOX.cursor[REFUSED] == 0
+    assert OUTBOX.cursor[records.REFUSED] == 0
 
 
 @pytest.mark.parametrize("kind", sorted(CODEC.kinds))
@@ -157,14 +144,14 @@ def test_every_mutation_is_refused_or_harmless(kind: int, data: st.DataObject) -
     """What passes the check makes no interpreted rule fail, words being Python's integers."""
     words = list(data.draw(st.sampled_from(real_records("cyclon")[kind])))
     for _ in range(data.draw(st.integers(1, 4))):
-        words[data.draw(st.integers(LENGTH, len(words) - 1))] = data.draw(WORD)
+        words[data.draw(st.integers(records.LENGTH, len(words) - 1))] = data.draw(WORD)
     if data.draw(st.booleans()):
         words = words[: data.draw(st.integers(0, len(words)))] + data.draw(st.lists(WORD))
     try:
         CODEC.check(words)
-    except MalformedRecordError:
+    except errors.MalformedRecordError:
         return
-    assert words[KIND] in CODEC.kinds
+    assert words[records.KIND] in CODEC.kinds
     take_strictly(LIVELY_WITH["cyclon"], words)
 
 
@@ -172,11 +159,11 @@ def test_every_mutation_is_refused_or_harmless(kind: int, data: st.DataObject) -
     ("sampler", "kind"),
     [(name, kind) for name, codec in CODECS.items() for kind in sorted(codec.kinds)],
 )
-@one_in(2)
+@draws.one_in(2)
 @given(sender=st.sampled_from((1, 7, NODES - 1)), data=st.data())
 def test_declared_words_are_safe(sampler: str, kind: int, sender: int, data: st.DataObject) -> None:
     codec = CODECS[sampler]
-    words = data.draw(sane_records(WITH_SAMPLER[sampler], kind, sender))
+    words = data.draw(record_strategies.sane_records(WITH_SAMPLER[sampler], kind, sender))
     codec.check(words)
     assert 8 * len(words) <= codec.most_bytes
     assert len(codec.references(words)) <= 2 + codec.most_references
@@ -185,16 +172,18 @@ def test_declared_words_are_safe(sampler: str, kind: int, sender: int, data: st.
 
 def test_a_refusal_names_kind_field_and_value() -> None:
     words = list(real_records("cyclon")[EVENT][0])
-    words[BODY + 1] = 7
+    words[records.BODY + 1] = 7
     expected = f"record of kind {EVENT}: attribute is 7, expected 0 to 1"
-    with pytest.raises(MalformedRecordError, match=expected) as caught:
+    with pytest.raises(errors.MalformedRecordError, match=expected) as caught:
         CODEC.check(words)
     assert (caught.value.kind, caught.value.value) == (EVENT, 7)
 
 
-@pytest.mark.parametrize("kind", [0, 1, 9, 15, 28, DELIVER, USER, -1, EVENT + UNREACHABLE])
+@pytest.mark.parametrize(
+    "kind", [0, 1, 9, 15, 28, DELIVER, records.USER, -1, EVENT + records.UNREACHABLE]
+)
 def test_kinds_that_peers_do_not_send_are_refused(kind: int) -> None:
-    with pytest.raises(MalformedRecordError, match="kind"):
+    with pytest.raises(errors.MalformedRecordError, match="kind"):
         CODEC.check(record(kind, 0, 1).tolist())
 
 

@@ -41,9 +41,7 @@ def members(wanted: Filter, name: str) -> set[Any]:
 
 
 @given(comparison_lists(), publications())
-def test_a_filter_matches_what_its_comparisons_match(
-    comparisons: list[Comparison], publication: dict[str, Any]
-) -> None:
+def test_matches_of_comparisons(comparisons: list[Comparison], publication: dict[str, Any]) -> None:
     wanted = filter_or_none(comparisons)
     expected = all_hold(comparisons, publication)
     assert expected is (wanted is not None and wanted.matches(publication))
@@ -161,9 +159,7 @@ def test_text_round_trip(schema: Schema, kept: int, data: st.DataObject) -> None
     subscription = data.draw(subscriptions(schema))
     text = subscription.to_text()
     again = parse_subscription(schema, text)
-    assert again == subscription
-    assert hash(again) == hash(subscription)
-    assert again.to_text() == text
+    assert (again, hash(again), again.to_text()) == (subscription, hash(subscription), text)
     refusal(schema, text[:kept])
 
 
@@ -209,8 +205,7 @@ def test_an_expression_matches_what_its_comparisons_say(seed: int) -> None:
         for _ in range(EVENTS if expression is not None else 0):
             event = random_event(rng, absent=0.2)
             assert expression is not None
-            found = expression.matches(event)
-            assert found is written.matches(event), (seed, written.text, event)
+            assert expression.matches(event) is written.matches(event), (seed, written.text, event)
     rng = Random(seed)
     for _ in range(200):
         written = random_written(rng, depth=1)
@@ -272,5 +267,4 @@ def is_inside(box: EncodedBox, boxes: tuple[EncodedBox, ...]) -> bool:
     ],
 )
 def test_covers_have_the_boxes_that_people_would_draw(text: str, boxes: int) -> None:
-    expression = parse_expression(SCHEMA, text)
-    assert len(cover(SCHEMA, uniform_hashes(SCHEMA), expression)) == boxes
+    assert len(cover(SCHEMA, uniform_hashes(SCHEMA), parse_expression(SCHEMA, text))) == boxes

@@ -104,8 +104,7 @@ def test_floats_differ_from_2_to_the_minus_61_of_the_width(
 @given(st.data(), st.sampled_from([(None, 3), (string.ascii_lowercase, 13), ("ab", 39)]))
 def test_short_strings_hash_strictly(data: st.DataObject, case: tuple[str | None, int]) -> None:
     alphabet, length = case
-    letters = CHARACTERS if alphabet is None else st.sampled_from(alphabet)
-    texts = st.text(letters, max_size=length)
+    texts = st.text(CHARACTERS if alphabet is None else st.sampled_from(alphabet), max_size=length)
     low, high = sorted(data.draw(st.lists(texts, min_size=2, max_size=2, unique=True)))
     whole = hashing.uniform_hash(schema.StringAttribute("s", alphabet))
     assert whole(low) < whole(high)

@@ -29,6 +29,7 @@ RETURNED = [
     kind + UNREACHABLE
     for kind in (messages.TMAN_REQUEST, messages.INSTALL, messages.EVENT, messages.COMPARE)
 ]
+SEEDS = st.integers(-(2**63), 2**63 - 1)
 
 
 def expected_kinds(settings: config.Settings) -> set[int]:
@@ -49,9 +50,7 @@ class PoisonedHosts(overlays.Hosts):
         self._most = most
         self._poisoned = overlays.Hosts(copy.deepcopy(state), settings)
         theirs = overlays.arrays_of(self._poisoned.state)
-        self._arrays = [
-            (name, mine, theirs[name]) for name, mine in overlays.arrays_of(state).items()
-        ]
+        self._arrays = [(name, my, theirs[name]) for name, my in overlays.arrays_of(state).items()]
         for _, _, array in self._arrays:
             assert len(array) == len(self.alive), "each peer has a row"
             array[:] = POISON
@@ -123,9 +122,6 @@ def test_no_step_touches_a_foreign_row(sampler: str, nodes: int, cycles: int, mo
     assert hosts.kinds.keys() >= expected_kinds(settings)
     assert any(kind - UNREACHABLE in RULES for kind in hosts.kinds), "the sampler's come back, too"
     assert hosts.largest <= peer.largest_step(settings)
-
-
-SEEDS = st.integers(-(2**63), 2**63 - 1)
 
 
 def compiled_run(sampler: SamplerState, down: set[int], cycles: int) -> CycleEngine:

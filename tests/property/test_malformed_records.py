@@ -21,17 +21,21 @@ from gossamer.protocol.peer.settings.profile import LOAD
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state import event_logs
 from gossamer.protocol.peer.state import state as state_state
-from support import overlays
-from support.record_strategies import small_settings
+from support import overlays, record_strategies
 
 NODES = 14
-SETTINGS = small_settings(
+SETTINGS = record_strategies.small_settings(
     NODES, shuffle_length=2, pending_publications=2, held_events=8, ring_offers=True
 )
 STRANGER = 77
 WAITING = 55
 SEAT = 1 << 44
 RANGE = (1 << 20, 1 << 60)
+WORD = st.one_of(
+    st.integers(-(1 << 63), (1 << 63) - 1),
+    st.integers(-2, 20),
+    st.sampled_from([1 << 62, RING_MASK, (1 << 62) | 1, (3 << 32) | 1, -(1 << 63), STRANGER]),
+)
 
 
 @pytest.fixture(autouse=True)
@@ -67,8 +71,6 @@ SENDER = int(LIVELY.links[0, LIVELY.successor[0]]) & overlays.HANDLE
 PREDECESSOR = int(LIVELY.links[0, LIVELY.predecessor[0]]) & overlays.HANDLE
 DESCRIPTOR = 1 + LIVELY.link_profile.shape[2]
 BOXES = [(0, (RANGE, RANGE)), (1, ((5, 9), (6, 7)))]
-
-
 WITH_LINKS = (
     *(records.TMAN_REQUEST, records.TMAN_REPLY, records.SAMPLE_REQUEST, records.SAMPLE_REPLY),
     records.PLACE_FOUND,
@@ -223,13 +225,6 @@ def assert_sound(state: state_state.State) -> None:
         assert slot == -1 or state.links[0, slot] >= 0
     assert 0 not in overlays.neighbours(state, 0)
     assert 0 <= state.primary[0] < attributes
-
-
-WORD = st.one_of(
-    st.integers(-(1 << 63), (1 << 63) - 1),
-    st.integers(-2, 20),
-    st.sampled_from([1 << 62, RING_MASK, (1 << 62) | 1, (3 << 32) | 1, -(1 << 63), STRANGER]),
-)
 
 
 @pytest.mark.parametrize("kind", KINDS)

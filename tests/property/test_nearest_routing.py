@@ -15,14 +15,7 @@ from hypothesis import strategies as st
 
 from gossamer.protocol.kernel.records import BODY, KIND, TO, Words
 from gossamer.protocol.peer.places.placement import places_of, want_place
-from gossamer.protocol.peer.record_table.records import (
-    EVENT,
-    EVENT_HOPS,
-    EVENT_ID,
-    EVENT_MODE,
-    FIND_PLACE,
-    TREE,
-)
+from gossamer.protocol.peer.record_table import records
 from gossamer.protocol.peer.routing.lookup import MOST_STRAYS, next_hop, plan_arcs
 from gossamer.protocol.peer.settings.presets import kindred
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER, OFF_THE_RING
@@ -31,22 +24,26 @@ from gossamer.protocol.peer.space.scales import held_boxes, points_of
 from gossamer.protocol.peer.state.links import settle_ring
 from gossamer.protocol.peer.state.state import HOPS_EXCEEDED, SHIFTED, WANTED
 from gossamer.protocol.peer.step import subscribe
-from property.test_routing import ANYWHERE, CROWDED, NEAREST, RINGS, SHAPES
+from property.test_routing import ANYWHERE, CROWDED, NEAREST, RINGS, SHAPES, Shape
 from property.test_routing import overlay as any_overlay
 from support.draws import few_examples, larger
 from support.overlays import HANDLE, SMALL, Hosts, misinform, record
 
 Interests = list[tuple[int, int]]
+# Rounds by which moves are over, and all that follows from them.
+SETTLED = 14
+# By which clients have found the first peer that came onto the ring: gossip brings it to them.
+FOUND = 40
+RANGES = st.tuples(st.integers(0, 60), st.integers(0, 12))
+INTERESTS = st.lists(st.lists(RANGES, max_size=2), min_size=2, max_size=14)
 
 
-def overlay(places: list[int], shape: tuple[int, int], seed: int, replicas: int = 0) -> Hosts:
+def overlay(places: list[int], shape: Shape, seed: int, replicas: int = 0) -> Hosts:
     return any_overlay(places, shape, seed, **NEAREST, replicas=replicas)
 
 
 @given(places=RINGS, shape=SHAPES, seed=st.integers(0, 2**32), data=st.data())
-def test_requests_and_events_of_a_value_take_the_same_next_hop_whatever_peers_believe(
-    places: list[int], shape: tuple[int, int], seed: int, data: st.DataObject
-) -> None:
+def test_next_hops_of_arcs(places: list[int], shape: Shape, seed: int, data: st.DataObject) -> None:
     """What entering the tree on the way rests on: arcs are exactly where next hops change."""
     state = overlay(places, shape, seed).state
     if data.draw(st.booleans()):
@@ -80,7 +77,7 @@ def subscribe_all(hosts: Hosts, data: st.DataObject) -> list[tuple[int, int]]:
 @pytest.mark.parametrize("replicas", [0, 1])
 @given(places=RINGS, shape=SHAPES, seed=st.integers(0, 99), data=st.data())
 def test_an_event_reaches_all_who_want_it_and_nobody_takes_it_twice(
-    replicas: int, places: list[int], shape: tuple[int, int], seed: int, data: st.DataObject
+    replicas: int, places: list[int], shape: Shape, seed: int, data: st.DataObject
 ) -> None:
     hosts = overlay(places, shape, seed, replicas)
     wanted = subscribe_all(hosts, data)
@@ -92,15 +89,14 @@ def test_an_event_reaches_all_who_want_it_and_nobody_takes_it_twice(
         before = len(hosts.passed)
         served = hosts.publish(data.draw(st.integers(0, len(places) - 1)), event, value)
         assert sorted(served) == [p for p, (low, high) in enumerate(wanted) if low <= value <= high]
-        copies = [int(one[TO]) for one in hosts.passed[before:] if one[KIND] == EVENT]
+        copies = [int(one[TO]) for one in hosts.passed[before:] if one[KIND] == records.EVENT]
         assert replicas or len(copies) == len(set(copies))
 
 
 def test_copies_come_nearer_by_one_identifier_at_a_time() -> None:
     """They are no strays, however close to each other the peers of a crowd stand."""
     count = 20
-    places = [*range(count - 2), count - 1, count - 2]
-    hosts = overlay(places, (1, 0), seed=0, replicas=1)
+    hosts = overlay([*range(count - 2), count - 1, count - 2], (1, 0), seed=0, replicas=1)
     for p in range(count):
         hosts.subscribe(p, (0, 6) if p == count - 1 else (0, 0))
     for p in range(count):
@@ -110,8 +106,8 @@ def test_copies_come_nearer_by_one_identifier_at_a_time() -> None:
 
 
 @given(places=RINGS, shape=SHAPES, seed=st.integers(0, 2**32), data=st.data())
-def test_an_event_comes_to_rest_and_is_taken_once_whatever_peers_believe(
-    places: list[int], shape: tuple[int, int], seed: int, data: st.DataObject
+def test_events_come_to_rest(
+    places: list[int], shape: Shape, seed: int, data: st.DataObject
 ) -> None:
     """Arcs and identifiers of neighbours are wrong at random."""
     hosts = overlay(places, shape, seed)
@@ -119,31 +115,22 @@ def test_an_event_comes_to_rest_and_is_taken_once_whatever_peers_believe(
     misinform(hosts.state, seed)
     for p in range(len(places)):
         hosts.install(p)
-    installs = len(hosts.passed) - len(places)
-    assert installs <= 2 * len(places) ** 2 * hosts.state.links.shape[1]
+    assert len(hosts.passed) - len(places) <= 2 * len(places) ** 2 * hosts.state.links.shape[1]
     before = len(hosts.passed)
     served = hosts.publish(0, 1, data.draw(ANYWHERE))
     assert len(served) == len(set(served))
-    events = [one for one in hosts.passed[before:] if one[KIND] == EVENT]
-    assert all(one[BODY + EVENT_ID] == 1 for one in events)
+    events = [one for one in hosts.passed[before:] if one[KIND] == records.EVENT]
+    assert all(one[BODY + records.EVENT_ID] == 1 for one in events)
     assert len(events) <= len(places) * hosts.state.links.shape[1] + hosts.state.params.hop_limit
 
 
 def test_a_copy_enters_the_tree_where_it_passes() -> None:
     """Peer 1 subscribes by way of 2, which the event passes: nobody else hands it down."""
-    places = [10, 20, 30, 40, 50, 60]
-    hosts = overlay(places, (1, 0), 1)
+    hosts = overlay([10, 20, 30, 40, 50, 60], (1, 0), 1)
     hosts.install(1, (36, 38))
     assert hosts.publish(0, 7, 37) == [1]
-    assert [int(one[TO]) for one in hosts.of_kind(EVENT)] == [1, 2, 3]
+    assert [int(one[TO]) for one in hosts.of_kind(records.EVENT)] == [1, 2, 3]
     assert set(hosts.neighbours(1)) == {0, 2}
-
-
-# Rounds by which moves are over, and all that follows from them.
-SETTLED = 14
-# By which clients have found the first peer that came onto the ring: gossip brings it to them.
-FOUND = 40
-RANGES = st.tuples(st.integers(0, 60), st.integers(0, 12))
 
 
 def box_of(interest: tuple[int, int]) -> tuple[int, int]:
@@ -213,12 +200,9 @@ def check_ring(hosts: Hosts, wanted: list[Interests]) -> None:
             assert state.link_profile[p, state.successor[p], IDENTIFIER] == after
 
 
-INTERESTS = st.lists(st.lists(RANGES, max_size=2), min_size=2, max_size=14)
-
-
 @few_examples(6)
 @given(wanted=INTERESTS, seed=st.integers(0, 99), data=st.data())
-def test_after_moves_every_event_reaches_all_who_want_it_and_nobody_twice(
+def test_after_moves_each_gets_it_once(
     wanted: list[Interests], seed: int, data: st.DataObject
 ) -> None:
     hosts = placed(wanted, seed)
@@ -236,8 +220,7 @@ def test_after_moves_every_event_reaches_all_who_want_it_and_nobody_twice(
     check_ring(hosts, wanted)
     for _ in range(FOUND - SETTLED):
         off = hosts.identifiers() >= OFF_THE_RING
-        alone = (hosts.state.links < 0).all(axis=1)
-        if (off & alone).any() and not off.all():
+        if (off & (hosts.state.links < 0).all(axis=1)).any() and not off.all():
             hosts.cycle()  # clients know nobody yet
     for p, interests in enumerate(wanted):
         assert not interests or p in due(wanted, int(hosts.identifiers()[p]))
@@ -246,7 +229,7 @@ def test_after_moves_every_event_reaches_all_who_want_it_and_nobody_twice(
         before = len(hosts.passed)
         publisher = data.draw(st.integers(0, nodes - 1))
         assert publish_at(hosts, publisher, event, value) == due(wanted, value)
-        copies = [int(one[TO]) for one in hosts.passed[before:] if one[KIND] == EVENT]
+        copies = [int(one[TO]) for one in hosts.passed[before:] if one[KIND] == records.EVENT]
         assert len(copies) <= 2 * nodes
 
 
@@ -266,7 +249,7 @@ def test_clients_find_the_first_peer_that_comes_onto_the_ring(nodes: int, seed: 
 
 @few_examples(6)
 @given(wanted=INTERESTS, seed=st.integers(0, 99), data=st.data())
-def test_what_is_published_during_moves_is_not_lost(
+def test_nothing_is_lost_during_moves(
     wanted: list[Interests], seed: int, data: st.DataObject
 ) -> None:
     """By those who wanted it before the moves and after; what one missed is handed on to it."""
@@ -289,8 +272,7 @@ def test_what_is_published_during_moves_is_not_lost(
     for event, value in events.items():
         served = [p for p, one, *_ in hosts.served if one == event]
         assert len(served) == len(set(served))
-        always = set(due(wanted, value)) & set(due(after, value))
-        assert always <= set(served), (event, value)
+        assert (set(due(wanted, value)) & set(due(after, value))) <= set(served), (event, value)
 
 
 def test_a_peer_moves_where_its_interest_has_gone_and_no_farther() -> None:
@@ -316,8 +298,7 @@ def test_a_peer_that_wants_nothing_leaves_the_ring_and_comes_back_when_it_does()
     want(hosts, 3, [])
     hosts.rounds(5)
     assert hosts.identifiers()[3] >= OFF_THE_RING
-    others = [p for p in range(12) if p != 3]
-    linked = hosts.state.links[others]
+    linked = hosts.state.links[[p for p in range(12) if p != 3]]
     assert 3 not in {int(word) & HANDLE for word in linked[linked >= 0]}
     wanted[3] = []
     for event, value in enumerate(range(1 << 57, 48 << 56, 7 << 56)):
@@ -335,20 +316,13 @@ def test_a_peer_that_wants_nothing_leaves_the_ring_and_comes_back_when_it_does()
 
 EVENTS = 4
 PLACES = st.lists(st.integers(0, RING_MASK), min_size=2, max_size=24, unique=True)
-
-
+SWITCH = st.booleans()
 RULES = st.fixed_dictionaries(
-    {
-        "nearest_routing": st.booleans(),
-        "enter_on_the_way": st.booleans(),
-        "replicas": st.integers(0, 2),
-    }
+    {"nearest_routing": SWITCH, "enter_on_the_way": SWITCH, "replicas": st.integers(0, 2)}
 )
 
 
-def misled(
-    places: list[int], shape: tuple[int, int], rules: dict[str, Any], seed: int, moves: int
-) -> Hosts:
+def misled(places: list[int], shape: Shape, rules: dict[str, Any], seed: int, moves: int) -> Hosts:
     """An overlay of wrong views, in which so many peers move while records are under way."""
     ring, friends = shape
     links = {"ring_links": ring, "friend_links": friends, "join_lookup": True}
@@ -368,7 +342,7 @@ def misled(
 
 @given(places=PLACES, shape=SHAPES, rules=RULES, seed=st.integers(0, 9999), moves=st.integers(0, 8))
 def test_no_copy_and_no_lookup_goes_round(
-    places: list[int], shape: tuple[int, int], rules: dict[str, Any], seed: int, moves: int
+    places: list[int], shape: Shape, rules: dict[str, Any], seed: int, moves: int
 ) -> None:
     hosts = misled(places, shape, rules, seed, moves)
     draws = random.Random(seed + 1)
@@ -376,22 +350,26 @@ def test_no_copy_and_no_lookup_goes_round(
     most = 2 * (MOST_STRAYS + 1) * (len(places) + moves) + 1
     for event in range(EVENTS):
         hosts.publish(draws.randrange(len(places)), event, draws.randrange(RING_MASK))
-    hops = [w[BODY + EVENT_HOPS] for w in hosts.of_kind(EVENT) if w[BODY + EVENT_MODE] < TREE]
+    hops = [
+        w[BODY + records.EVENT_HOPS]
+        for w in hosts.of_kind(records.EVENT)
+        if w[BODY + records.EVENT_MODE] < records.TREE
+    ]
     assert max(hops, default=0) <= most
     assert hosts.state.counters[:, HOPS_EXCEEDED].sum() == 0
     hosts = misled(places, shape, rules, seed, moves)
     for p in range(len(places)):
-        before = len(hosts.of_kind(FIND_PLACE))
+        before = len(hosts.of_kind(records.FIND_PLACE))
         to = draws.choice([q for q in range(len(places)) if q != p])
-        hosts.handle(record(FIND_PLACE, to, p, [0, 1, *hosts.descriptor(p)]))
-        assert len(hosts.of_kind(FIND_PLACE)) - before <= most
+        hosts.handle(record(records.FIND_PLACE, to, p, [0, 1, *hosts.descriptor(p)]))
+        assert len(hosts.of_kind(records.FIND_PLACE)) - before <= most
 
 
 @given(places=PLACES, rules=RULES, seed=st.integers(0, 9999))
-def test_where_nobody_is_on_the_ring_everything_comes_to_rest(
+def test_an_empty_ring_brings_all_to_rest(
     places: list[int], rules: dict[str, Any], seed: int
 ) -> None:
     hosts = misled(places, (2, 6), rules, seed, 0)
     hosts.state.sampler.profile[:, IDENTIFIER] = OFF_THE_RING
     hosts.publish(0, 1, seed)
-    assert len(hosts.of_kind(EVENT)) <= (1 + rules["replicas"]) * (MOST_STRAYS + 2)
+    assert len(hosts.of_kind(records.EVENT)) <= (1 + rules["replicas"]) * (MOST_STRAYS + 2)

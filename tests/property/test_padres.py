@@ -38,6 +38,17 @@ NUMBERS = (
     | st.sampled_from([0, -0.0, 2**63, 2**63 - 1, -(2**63), -(2**63) - 1, 10**22, 1e300, 5e-324])
 )
 VALUES = TEXTS | NUMBERS | st.booleans() | st.datetimes()
+Fits = Callable[[str, int], bool]
+WINDOW: Final = 4
+PARTS: Final = ("{a == $X}", "{b == $X}", "{a > 0}", "{b < 2 and c == $Y}", "{c == $Y}")
+SMALL_PUBLICATIONS: Final = st.dictionaries(st.sampled_from("abc"), st.integers(0, 2))
+PUBLICATIONS = st.fixed_dictionaries(
+    {"class": st.sampled_from(["stock", "x-1", "a b"])},
+    optional={
+        **dict.fromkeys("xyz", st.integers(-3, 3) | st.sampled_from(["", "a", 0.5])),
+        "s": st.sampled_from(["", "a", "ab", "abb", "b", "ba", 1]),
+    },
+)
 
 
 @st.composite
@@ -45,8 +56,7 @@ def classy_filters(draw: st.DrawFn) -> Filter:
     asked = [Comparison("class", EQUAL, draw(st.sampled_from(["stock", "x-1", "a b"])))]
     for name in draw(st.sets(st.sampled_from("xyzs"), max_size=3)):
         textual = name == "s"
-        operators = (*ORDERED, *TEXTUAL) if textual else tuple(ORDERED)
-        operator = draw(st.sampled_from(operators))
+        operator = draw(st.sampled_from((*ORDERED, *TEXTUAL) if textual else tuple(ORDERED)))
         constant = draw(st.sampled_from(["", "ab", "b"]) if textual else st.integers(-2, 2))
         asked.append(Comparison(name, operator, constant))
     return Filter.of(asked) if filter_or_none(asked) else Filter.of(asked[:1])
@@ -57,15 +67,6 @@ def odd_filters(draw: st.DrawFn) -> Filter:
     asked = [Comparison(draw(WORD), EQUAL, draw(VALUES)) for _ in range(draw(st.integers(0, 2)))]
     wanted = filter_or_none([Comparison("class", EQUAL, draw(TEXTS)), *asked])
     return wanted or Filter.of([Comparison("class", EQUAL, "a")])
-
-
-PUBLICATIONS = st.fixed_dictionaries(
-    {"class": st.sampled_from(["stock", "x-1", "a b"])},
-    optional={
-        **dict.fromkeys("xyz", st.integers(-3, 3) | st.sampled_from(["", "a", 0.5])),
-        "s": st.sampled_from(["", "a", "ab", "abb", "b", "ba", 1]),
-    },
-)
 
 
 def written_there(write: Callable[[Any], str], what: object) -> str | None:
@@ -175,12 +176,6 @@ def test_the_longest_composite_is_written_and_read() -> None:
     assert parse_composite(text) == composite
 
 
-Fits = Callable[[str, int], bool]
-WINDOW: Final = 4
-PARTS: Final = ("{a == $X}", "{b == $X}", "{a > 0}", "{b < 2 and c == $Y}", "{c == $Y}")
-SMALL_PUBLICATIONS: Final = st.dictionaries(st.sampled_from("abc"), st.integers(0, 2))
-
-
 @frozen
 class Pattern:
     """What was drawn: a part, or an operator between two of these."""
@@ -231,7 +226,7 @@ def test_texts_read_back_as_equal_ones(pattern: Pattern) -> None:
 
 
 @given(patterns(("{a > 0}", "{b > 0}", "{c > 0}")), st.lists(SMALL_PUBLICATIONS, max_size=6))
-def test_operators_mean_what_they_mean_one_inside_the_other(
+def test_operators_mean_the_same_nested(
     pattern: Pattern, publications: list[dict[str, int]]
 ) -> None:
     matcher = CompositeMatcher()
@@ -245,9 +240,7 @@ def test_operators_mean_what_they_mean_one_inside_the_other(
 
 
 @given(st.lists(patterns(), min_size=1, max_size=3), st.lists(SMALL_PUBLICATIONS, max_size=8))
-def test_matches_are_those_of_all_combinations(
-    drawn: list[Pattern], publications: list[dict[str, int]]
-) -> None:
+def test_all_combinations_match(drawn: list[Pattern], publications: list[dict[str, int]]) -> None:
     matcher = CompositeMatcher()
     held = [parse_composite(pattern.written()) for pattern in drawn]
     ids = [matcher.add(composite, WINDOW) for composite in held]

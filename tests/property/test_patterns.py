@@ -8,16 +8,8 @@ from collections import Counter
 import pytest
 from attrs import define, field
 
+from gossamer.protocol.patterns import last_values
 from gossamer.protocol.patterns.groups import Leader, Member, Report, Round
-from gossamer.protocol.patterns.last_values import (
-    BOUND_S,
-    COMPARED,
-    STEP_S,
-    ClusterClock,
-    LastValue,
-    LastValues,
-    chunks,
-)
 from gossamer.protocol.patterns.ordering import (
     LISTED,
     REMEMBERED,
@@ -29,18 +21,20 @@ from gossamer.protocol.patterns.ordering import (
 )
 
 EVER = 1 << 62  # the latest time that is believed
+TRUE_S = 1_000_000.0
+PATIENCE = 10.0
 
 
-def value(key: int, time: int, *, size: int = 10, **more: object) -> LastValue:
-    return LastValue(str(key).encode(), (time, time), bytes(size), **more)  # type: ignore[arg-type]
+def value(key: int, time: int, *, size: int = 10, **more: object) -> last_values.LastValue:
+    return last_values.LastValue(str(key).encode(), (time, time), bytes(size), **more)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("seed", range(50))
 def test_peers_that_compare_come_to_agree_on_the_newest(seed: int) -> None:
     draws = random.Random(seed)
-    peers = [LastValues() for _ in range(5)]
+    peers = [last_values.LastValues() for _ in range(5)]
     told = {(a, b): 0 for a in range(5) for b in range(5)}
-    newest: dict[int, LastValue] = {}
+    newest: dict[int, last_values.LastValue] = {}
     for time in range(1, 200):
         key = draws.randrange(30)
         one = value(key, time, is_deleted=draws.random() < 0.1)
@@ -60,21 +54,23 @@ def test_peers_that_compare_come_to_agree_on_the_newest(seed: int) -> None:
         assert alive == {one.key for one in newest.values() if not one.is_deleted}
 
 
-def _compare(peers: list[LastValues], told: dict[tuple[int, int], int], a: int, b: int) -> None:
+def _compare(
+    peers: list[last_values.LastValues], told: dict[tuple[int, int], int], a: int, b: int
+) -> None:
     told[a, b], news = peers[a].since(told[a, b])
     for place in peers[b].missing([(one.key, one.stamp) for one in news], EVER):
         assert peers[b].put(news[place], EVER)
 
 
 def test_older_values_change_nothing_and_expired_ones_are_forgotten() -> None:
-    values = LastValues()
+    values = last_values.LastValues()
     assert values.put(value(1, 5), EVER)
     assert not values.put(value(1, 5), EVER)
     assert not values.put(value(1, 4, is_deleted=True), EVER)
     assert values.put(value(1, 6, is_deleted=True), EVER)
     assert (values.all(0.0), len(values)) == ([], 1)
     assert not values.put(value(1, 5), EVER)
-    values = LastValues(limit=3, limit_bytes=100)
+    values = last_values.LastValues(limit=3, limit_bytes=100)
     values.put(value(1, 1, expires_at=50.0), EVER)
     values.put(value(2, 2), EVER)
     assert [one.key for one in values.all(49.0)] == [b"1", b"2"]
@@ -87,29 +83,28 @@ def test_older_values_change_nothing_and_expired_ones_are_forgotten() -> None:
 
 
 def test_many_are_compared_in_pieces() -> None:
-    values = LastValues()
-    for key in range(COMPARED + 10):
+    values = last_values.LastValues()
+    for key in range(last_values.COMPARED + 10):
         values.put(value(key, key + 1), EVER)
     serial, first = values.since(0)
     _, rest = values.since(serial)
-    assert (len(first), len(rest)) == (COMPARED, 10)
-    pieces = list(chunks([value(1, 1, size=60), value(2, 2, size=60), value(3, 3, size=500)], 100))
+    assert (len(first), len(rest)) == (last_values.COMPARED, 10)
+    pieces = list(
+        last_values.chunks([value(1, 1, size=60), value(2, 2, size=60), value(3, 3, size=500)], 100)
+    )
     assert [len(piece) for piece in pieces] == [1, 1, 1]
 
 
 def test_a_value_of_a_clock_that_was_ahead_gives_way() -> None:
-    values = LastValues()
+    values = last_values.LastValues()
     assert values.put(value(1, 7200), 7300)
     assert values.put(value(1, 50), latest=100)
     assert values.missing([(b"1", (60, 60)), (b"1", (101, 1)), (b"1", (40, 40))], 100) == [0]
 
 
-TRUE_S = 1_000_000.0
-
-
-def clock_of(*ahead_s: float) -> ClusterClock:
+def clock_of(*ahead_s: float) -> last_values.ClusterClock:
     """A peer's, whose neighbours' clocks are ahead of the true time by so much."""
-    clock = ClusterClock()
+    clock = last_values.ClusterClock()
     for key, one in enumerate(ahead_s):
         clock.heard(key, TRUE_S + one, 0.0)
     return clock
@@ -142,17 +137,14 @@ def test_times_are_later_than_those_seen_that_can_be_believed() -> None:
     clock = clock_of(0.0, 0.0, 1e9)
     behind_s = TRUE_S - 3600.0
     clock.see(TRUE_S + 3.0, behind_s, 0.0)
-    assert clock.believed_s(behind_s, 0.0) == TRUE_S + 3.0 + STEP_S
+    assert clock.believed_s(behind_s, 0.0) == TRUE_S + 3.0 + last_values.STEP_S
     # A neighbour that says that it is far later makes nothing of then believed.
     clock.see(TRUE_S + 1e9, behind_s, 0.0)
-    clock.see(TRUE_S + BOUND_S + 0.1, behind_s, 0.0)
-    assert clock.believed_s(behind_s, 0.0) == TRUE_S + 3.0 + STEP_S
-    alone = ClusterClock()
+    clock.see(TRUE_S + last_values.BOUND_S + 0.1, behind_s, 0.0)
+    assert clock.believed_s(behind_s, 0.0) == TRUE_S + 3.0 + last_values.STEP_S
+    alone = last_values.ClusterClock()
     alone.see(TRUE_S + 7200.0, TRUE_S + 7200.0, 0.0)
     assert alone.believed_s(TRUE_S, 0.0) == TRUE_S, "what was ahead is not seen for ever"
-
-
-PATIENCE = 10.0
 
 
 def wants(content: int) -> bool:
@@ -229,8 +221,7 @@ def test_publishers_that_are_silent_or_have_forgotten_are_waited_for() -> None:
     assert order.question(1.0) == (0, 200)
     assert order.release(9.0) == []
     assert order.release(11.5) == [Released("a"), Released("b")]
-    late = order.take(150, "between", now=12.0, latest=EVER)
-    assert late == [Released("between", late=True)]
+    assert order.take(150, "between", now=12.0, latest=EVER) == [Released("between", late=True)]
     order = Sequencer(0, PATIENCE)
     order.take(100, "a", now=0.0, latest=EVER)
     assert order.answer(0, (0, 100), [], now=0.1) == [Released("a")]
@@ -262,8 +253,7 @@ def test_what_is_pending_is_waited_for_and_what_does_not_come_is_given_up() -> N
     assert order.answer(0, (0, 200), [Listed(100, 1, Fate.PENDING)], now=0.1) == []
     assert order.release(60.0) == []
     assert order.question(60.0) == (0, 200)
-    given_up = [Listed(100, 1, Fate.GIVEN_UP)]
-    assert order.answer(0, (0, 200), given_up, now=60.1) == [Released("b")]
+    assert order.answer(0, (0, 200), [Listed(100, 1, Fate.GIVEN_UP)], now=60.1) == [Released("b")]
     order = Sequencer(0, PATIENCE, is_known={2}.__contains__)
     order.take(200, "b", now=0.0, latest=EVER)
     listed = [Listed(100, 1, Fate.ACKNOWLEDGED), Listed(120, 2, Fate.ACKNOWLEDGED)]
@@ -322,20 +312,15 @@ class Play:
     @classmethod
     def begin(cls, seed: int) -> Play:
         draws = random.Random(seed)
-        play = cls(draws)
-        for key in range(1, draws.randint(2, 5) + 1):
-            play.peers[key] = Peer(Member(key))
-        play.lead(1)
+        peers = {key: Peer(Member(key)) for key in range(1, draws.randint(2, 5) + 1)}
+        play = cls(draws, peers)
+        leader = play.lead(1)
         for key in play.peers:
-            leader = play.peers[1].leader
-            assert leader is not None
             leader.add(key)
         return play
 
     def up(self) -> list[Peer]:
         return [peer for peer in self.peers.values() if not peer.has_crashed]
-
-    # What happens
 
     def publish(self) -> None:
         self.published += 1
@@ -348,14 +333,16 @@ class Play:
             if peer.member.arrive(event) and peer.leader is not None:
                 peer.leader.arrive(event)
 
-    def lead(self, key: int) -> None:
+    def lead(self, key: int) -> Leader:
         """A peer takes the lead, whether or not somebody has it."""
         peer = self.peers[key]
         epoch = (peer.member.epoch[0] + 1, key)
-        peer.leader = Leader(epoch, peer.member.view, peer.member.pending, peer.member.is_done)
+        leader = Leader(epoch, peer.member.view, peer.member.pending, peer.member.is_done)
+        peer.leader = leader
         self.talk(peer, key)
         self.deliver_round(len(self.rounds) - 1)
         self.deliver_report(len(self.reports) - 1)
+        return leader
 
     def talk(self, peer: Peer, key: int) -> None:
         if peer.leader is not None and key in peer.leader.view:

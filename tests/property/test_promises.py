@@ -59,12 +59,7 @@ FORM_ROUNDS: Final = 12
 REPAIR_ROUNDS: Final = 60
 MOST_SERVED: Final = 1 << 14
 PRESETS: Final = {"kindred": presets.kindred, "resilient": presets.resilient}
-MEMORY: Final = {
-    "event_memory": 256,
-    "held_events": 256,
-    "retention_rounds": 10_000,
-    "pending_publications": 64,
-}
+MEMORY: Final = {"event_memory": 256, "held_events": 256, "pending_publications": 64}
 
 
 @rule
@@ -118,7 +113,7 @@ class World:
     """So many peers of a preset that form an overlay, and what goes wrong for them."""
 
     def __init__(self, preset: str, peers: int, seed: int) -> None:
-        self.settings = PRESETS[preset](16, seed=seed, **MEMORY)
+        self.settings = PRESETS[preset](16, seed=seed, retention_rounds=10_000, **MEMORY)
         self.draws = random.Random(seed)
         self.n = peers
         keys = np.array([self.draws.randrange(RING_MASK) for _ in range(peers)], np.int64)
@@ -142,24 +137,14 @@ class World:
             self.rounds(1)
         self.rounds(FORM_ROUNDS)
 
-    # What happens
-
     def handle(self, *records: Words) -> None:
         """Let peers take these records, and all that follows from them."""
         for words in records:
             tail = int(self._out.cursor[TAIL])
             self._out.words[tail : tail + len(words)] = words
             self._out.cursor[TAIL] = tail + len(words)
-        pump.compiled(
-            self.state,
-            self.now,
-            self.state_of,
-            self.reaches,
-            self._out,
-            self._served,
-            self._answered,
-            self._counts,
-        )
+        taken = (self._served, self._answered, self._counts)
+        pump.compiled(self.state, self.now, self.state_of, self.reaches, self._out, *taken)
         assert self._out.cursor[REFUSED] == self._out.cursor[OPEN] == 0
 
     def rounds(self, count: int) -> None:
@@ -192,8 +177,6 @@ class World:
         drawn = np.array([self.draws.randrange(1 << 58)])
         (point,) = points_of(self.settings, np.array([[value]], np.int64), drawn)
         self.handle(publish_record(p, event, point))
-
-    # What goes wrong
 
     def crash(self, p: int) -> None:
         """Let a peer forget all that it holds; what nobody else holds by then is not promised."""
@@ -231,11 +214,8 @@ class World:
 
     def cut(self, island: int) -> None:
         """Let peers whose bits are set in ``island`` and the others not reach each other."""
-        sides = [(island >> p) & 1 for p in range(self.n)]
-        for p in range(self.n):
-            for q in range(self.n):
-                if sides[p] != sides[q]:
-                    self.reaches[p, q] = 0
+        sides = np.array([(island >> p) & 1 for p in range(self.n)])
+        self.reaches[sides[:, None] != sides] = 0
 
     def mute(self, p: int, q: int) -> None:
         if p != q:
@@ -255,16 +235,13 @@ class World:
         if self.state_of[p] == UP:
             self.handle(*(record(LINK_BROKE, p, p, [q]) for q in others if q != p))
 
-    # What is owed
-
     @property
     def acknowledged(self) -> set[int]:
         return set(self._answered[: self._counts[1]].tolist())
 
     def held(self, p: int) -> set[int]:
         log = self.state.held
-        count = min(int(log.next[p]), log.copies.shape[1])
-        copies: Ints = log.copies[p, :count]
+        copies: Ints = log.copies[p, : min(int(log.next[p]), log.copies.shape[1])]
         return set((copies[copies >= 0] // self.state.params.attributes).tolist())
 
     def settle(self) -> None:

@@ -40,19 +40,21 @@ RINGS = st.one_of(
     st.lists(ANYWHERE, min_size=1, max_size=40, unique=True),
     st.lists(CROWDED, min_size=1, max_size=40, unique=True),
 )
+Shape = tuple[int, int]
 SHAPES = st.sampled_from([(1, 0), (1, 3), (1, 4), (2, 6), (3, 1), (3, 2)])
 NEAREST = {"nearest_routing": True, "enter_on_the_way": True}
 # As Vinifera routes, and as kindred does.
 both_ways = pytest.mark.parametrize("rules", [{}, NEAREST], ids=["clockwise", "nearest"])
+AT_FIVES = [*range(5, 100, 5)]
+SEVERAL = st.lists(ANYWHERE, min_size=2, max_size=30, unique=True)
+GRID = range(7)
+Routed = tuple[int, Box]
 
 
-def overlay(places: list[int], shape: tuple[int, int], seed: int, **rules: Any) -> Hosts:
+def overlay(places: list[int], shape: Shape, seed: int, **rules: Any) -> Hosts:
     """A converged overlay with R ring links a side and K_f random ones."""
     links = {"ring_links": shape[0], "friend_links": shape[1], "hop_limit": 64}
     return Hosts.ring(SMALL, places, seed, **links, **rules)
-
-
-AT_FIVES = [*range(5, 100, 5)]
 
 
 def check_path(hosts: Hosts, start: int, value: int, rules: dict[str, bool]) -> None:
@@ -72,7 +74,7 @@ def check_path(hosts: Hosts, start: int, value: int, rules: dict[str, bool]) -> 
 def test_every_lookup_ends_at_the_rendezvous_node(
     rules: dict[str, bool],
     places: list[int],
-    shape: tuple[int, int],
+    shape: Shape,
     seed: int,
     data: st.DataObject,
 ) -> None:
@@ -86,9 +88,7 @@ def test_every_lookup_ends_at_the_rendezvous_node(
 
 @both_ways
 @pytest.mark.parametrize("shape", [(1, 0), (1, 3), (2, 6)])
-def test_lookups_are_right_at_every_border_of_arcs(
-    shape: tuple[int, int], rules: dict[str, bool]
-) -> None:
+def test_lookups_are_right_at_every_border_of_arcs(shape: Shape, rules: dict[str, bool]) -> None:
     """From everybody, for every identifier and middle, the value before it and the one after."""
     places = [*range(6, 100, 6)]
     hosts = overlay(places, shape, seed=2, **rules)
@@ -106,9 +106,6 @@ def test_the_last_hop_is_known_for_what_it_is() -> None:
         assert int(next_hop(state, 0, (before + 1) & RING_MASK)) == 2 * slot + 1
         if int(next_hop(state, 0, end + 1)) >= 0 and end + 1 < 95:
             assert int(next_hop(state, 0, end + 1)) != 2 * slot + 1
-
-
-SEVERAL = st.lists(ANYWHERE, min_size=2, max_size=30, unique=True)
 
 
 @st.composite
@@ -135,7 +132,7 @@ def meets_arc(hosts: Hosts, q: int, low: int, high: int) -> bool:
 
 
 @given(shower=showered(), data=st.data())
-def test_a_showered_subscriber_is_reached_from_every_value_of_its_range_and_no_other(
+def test_a_shower_reaches_its_range_alone(
     shower: tuple[Hosts, int, int], data: st.DataObject
 ) -> None:
     """It is installed at the rendezvous nodes of its range.
@@ -161,7 +158,7 @@ def test_a_showered_subscriber_is_reached_from_every_value_of_its_range_and_no_o
 
 @pytest.mark.parametrize("shape", [(1, 0), (1, 4), (2, 6)])
 @pytest.mark.parametrize("ends", [(0, RING_MASK), (13, 71), (20, 65), (96, RING_MASK)])
-def test_no_value_is_lost_where_arcs_meet(shape: tuple[int, int], ends: tuple[int, int]) -> None:
+def test_no_value_is_lost_where_arcs_meet(shape: Shape, ends: tuple[int, int]) -> None:
     """Every identifier, the value before it and the one after, inside and outside the range."""
     hosts = overlay(AT_FIVES, shape, seed=2)
     hosts.install(4, ends)
@@ -172,9 +169,7 @@ def test_no_value_is_lost_where_arcs_meet(shape: tuple[int, int], ends: tuple[in
 
 @pytest.mark.parametrize("shape", [(1, 0), (1, 4), (3, 2)])
 @given(places=SEVERAL, seed=st.integers(0, 2**32), data=st.data())
-def test_showering_ends_whatever_peers_believe(
-    shape: tuple[int, int], places: list[int], seed: int, data: st.DataObject
-) -> None:
+def test_showering_ends(shape: Shape, places: list[int], seed: int, data: st.DataObject) -> None:
     """Arcs and identifiers of neighbours are wrong at random: requests still come to an end."""
     hosts = overlay(places, shape, seed)
     misinform(hosts.state, seed)
@@ -182,12 +177,7 @@ def test_showering_ends_whatever_peers_believe(
         hosts.subscribe(p, data.draw(ranges_on(places)))
     for p in range(len(places)):
         hosts.install(p)
-    installs = len(hosts.passed) - len(places)
-    assert installs <= 2 * len(places) ** 2 * hosts.state.links.shape[1]
-
-
-GRID = range(7)
-Routed = tuple[int, Box]
+    assert len(hosts.passed) - len(places) <= 2 * len(places) ** 2 * hosts.state.links.shape[1]
 
 
 def in_order(ends: st.SearchStrategy[int]) -> st.SearchStrategy[tuple[int, int]]:
@@ -216,8 +206,7 @@ def as_rows(boxes: list[Routed]) -> np.ndarray:
 
 def table_state(attributes: int, boxes: int, entries: int) -> State:
     sizes: dict[str, Any] = {"boxes_per_neighbour": boxes, "routing_table_entries": entries}
-    settings = Settings(attributes=attributes, view_size=2, shuffle_length=1, **sizes)
-    return make_state(settings, 1)
+    return make_state(Settings(attributes=attributes, view_size=2, shuffle_length=1, **sizes), 1)
 
 
 @given(attributes=st.integers(1, 3), spare=st.integers(1, 6), data=st.data())
@@ -273,9 +262,7 @@ def test_a_table_holds_the_last_requests(attributes: int, room: int, data: st.Da
 
 
 @given(attributes=st.integers(1, 3), data=st.data())
-def test_a_full_table_finds_room_as_long_as_any_two_entries_can_be_merged(
-    attributes: int, data: st.DataObject
-) -> None:
+def test_a_full_table_finds_room_while_two_can_merge(attributes: int, data: st.DataObject) -> None:
     """Nothing is refused while a neighbour has two entries routed by one attribute."""
     room = 8
     state = table_state(attributes, 16, room)
@@ -331,8 +318,7 @@ def test_output_covers_input(attributes: int, spare: int, seed: int, data: st.Da
     onward = {int(words[TO]): boxes_of(state, words) for words in sent if words[KIND] == INSTALL}
     for attribute, ends, limit in wanted:
         point = [data.draw(st.integers(low, high)) for low, high in ends]
-        distance = clockwise(int(hosts.identifiers()[0]), point[attribute])
-        if 0 < distance <= limit:
+        if 0 < clockwise(int(hosts.identifiers()[0]), point[attribute]) <= limit:
             slot = int(next_hop(state, 0, point[attribute])) >> 1
             to = int(state.links[0, slot]) & HANDLE
             assert any(a == attribute and contains(other, point) for a, other in onward[to])
@@ -352,7 +338,7 @@ def boxes_of(state: State, words: np.ndarray) -> list[Routed]:
 
 @pytest.mark.parametrize("attributes", [1, 2, 3])
 @given(seed=st.integers(0, 999), spare=st.integers(1, 4), data=st.data())
-def test_every_match_is_served_once_and_nobody_else(
+def test_each_match_is_served_once(
     attributes: int, seed: int, spare: int, data: st.DataObject
 ) -> None:
     """However small the messages, so that boxes merge: no match is lost or served twice."""
@@ -364,17 +350,14 @@ def test_every_match_is_served_once_and_nobody_else(
     for event, box in enumerate(boxes):
         point = [data.draw(st.integers(low, high)) for low, high in box]
         expected = [p for p, other in enumerate(boxes) if contains(other, point)]
-        publisher = data.draw(st.integers(0, 11))
-        assert sorted(hosts.publish(publisher, event, *point)) == expected
+        assert sorted(hosts.publish(data.draw(st.integers(0, 11)), event, *point)) == expected
 
 
 @pytest.mark.parametrize("dies", [False, True])
 @pytest.mark.parametrize("attributes", [1, 2])
 @given(seed=st.integers(0, 999), data=st.data())
 @hypothesis_settings(max_examples=larger(3, 80))
-def test_nothing_stale_is_left_after_a_subscriber_goes(
-    attributes: int, dies: bool, seed: int, data: st.DataObject
-) -> None:
+def test_nothing_stale_is_left(attributes: int, dies: bool, seed: int, data: st.DataObject) -> None:
     """After path length times entry lifetime rounds no table holds more than the others want."""
     nodes, gone = 12, 5
     hosts = aggregating_overlay(attributes, 64, nodes, seed)

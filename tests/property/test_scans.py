@@ -36,8 +36,7 @@ from gossamer.protocol.kernel.rows.row_search import (
 from gossamer.protocol.kernel.rules import Rule, use_compiled
 from gossamer.protocol.kernel.struct import Struct
 from gossamer.protocol.peer.routing.lookup import slots_around
-from gossamer.protocol.peer.sampling import descriptors
-from gossamer.protocol.peer.sampling.sampler import make_sampler
+from gossamer.protocol.peer.sampling import descriptors, sampler
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state.links import put_link, slot_of, write_link, write_own_descriptor
@@ -85,9 +84,7 @@ def in_every_form(act: Callable[[Form], Any]) -> Any:
 
 
 @given(table=numbers((2, 9, 3), -2, 3), word=st.integers(-2, 4), begin=END, end=END)
-def test_a_word_is_found_where_it_is_first(
-    table: np.ndarray, word: int, begin: int, end: int
-) -> None:
+def test_words_are_found_where_first(table: np.ndarray, word: int, begin: int, end: int) -> None:
     rows = table[:, :, 2].copy()
     row = rows[1].tolist()
     expected = row.index(word) if word in row else -1
@@ -227,7 +224,7 @@ def test_words_and_rows_are_copied_alike() -> None:
     me=st.integers(0, 6) | st.integers(0, RING_MASK),
     wanted=st.integers(1, 6) | st.integers(1, RING_MASK),
 )
-def test_the_links_around_a_place_are_the_closest_on_either_side(
+def test_links_around_are_closest(
     places: np.ndarray, empty: np.ndarray, me: int, wanted: int
 ) -> None:
     links = np.where(empty, -1, 7)
@@ -244,7 +241,7 @@ def test_the_links_around_a_place_are_the_closest_on_either_side(
 
 
 @given(places=numbers(5, 0, 7), empty=arrays(np.bool_, 5), point=st.integers(0, 7))
-def test_the_places_around_a_point_are_the_first_of_the_last_and_of_the_first(
+def test_places_around_a_point_wrap_around(
     places: np.ndarray, empty: np.ndarray, point: int
 ) -> None:
     keys = np.where([np.zeros(5, bool), empty], -1, 7)
@@ -281,7 +278,7 @@ def test_points_in_a_box_are_marked(points: np.ndarray, box: np.ndarray, marks: 
     empty=EMPTY_SLOTS,
     wanted=st.integers(0, 7),
 )
-def test_a_slot_is_found_by_its_handle_whatever_the_age(
+def test_slots_by_handle(
     ages: np.ndarray, handles: list[int], empty: np.ndarray, wanted: int
 ) -> None:
     links = np.where(empty, -1, ages << 32 | np.array(handles, np.int64))
@@ -304,8 +301,7 @@ def test_descriptors_of_links_are_written_and_put_alike(words: np.ndarray, at: i
     _, profiles, mine, theirs = in_every_form(change)
     size = 1 + len(profiles[1][2])
     assert theirs == [9, 9, 9, *words[at : at + size].tolist(), *[9] * (37 - size)]
-    assert mine[:4] == [9, 9, 9, 1]
-    assert mine[3 + size :] == [9] * (37 - size)
+    assert (mine[:4], mine[3 + size :]) == ([9, 9, 9, 1], [9] * (37 - size))
 
 
 @st.composite
@@ -333,7 +329,7 @@ def test_descriptors_are_moved_swapped_seated_and_written_alike(
             (descriptors.seat, (one, 9, new, 2)),
             (descriptors.write_slots, (min(one, end), end, seen(words), 2)),
         ):
-            v = make_sampler(2, "cyclon", VIEW, VIEW, profile, 1)
+            v = sampler.make_sampler(2, "cyclon", VIEW, VIEW, profile, 1)
             v.views[:], v.view_profile[:] = view[0], view[1][:, :, :profile]
             rule(seen(v), 1, *arguments)
             views.append([v.views.tolist(), v.view_profile.tolist()])
@@ -386,5 +382,4 @@ def test_records_about_events_leave_links_and_profile_alone() -> None:
     }
     assert written["remember"] > {"event_copies"}
     assert all(not names & on_the_ring for names in written.values())
-    others = reachable(take_and_settle)
-    assert set.union(*map(columns_written, others)) > on_the_ring
+    assert set.union(*map(columns_written, reachable(take_and_settle))) > on_the_ring

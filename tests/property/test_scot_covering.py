@@ -21,7 +21,6 @@ SEEDS = st.integers(0, 2**32)
 DRAWS = st.builds(random.Random, SEEDS)
 HIGHEST = 5
 ROUTINGS = ("static", "dynamic")
-
 Held = dict[str, set[str]]
 """By client, what it is subscribed to."""
 
@@ -50,10 +49,6 @@ def change(overlay: ScotOverlay, draw: random.Random, held: Held) -> None:
         overlay.subscribe(name, host, text)
 
 
-def step(overlay: ScotOverlay, draw: random.Random) -> None:
-    overlay.steps(draw.randrange(12))
-
-
 def play(scot: Scot, chosen: ScotSettings, seed: int) -> ScotOverlay:
     """Changes one upon the other, then a publication of each value once all is settled, thrice."""
     draw, between = random.Random(seed), random.Random(seed + 1)
@@ -62,7 +57,7 @@ def play(scot: Scot, chosen: ScotSettings, seed: int) -> ScotOverlay:
     for _ in range(3):
         for _ in range(8):
             change(overlay, draw, held)
-            step(overlay, between)
+            overlay.steps(between.randrange(12))
         overlay.settle()
         for value in range(HIGHEST):
             overlay.publish_and_settle(draw.choice(sorted(overlay.brokers)), x=value)
@@ -78,9 +73,7 @@ def test_covering_changes_no_delivery_and_saves_entries(routing: str, draw: rand
     scot, seed = random_scot(draw), draw.randrange(10**6)
     plain = play(scot, ScotSettings(routing=routing), seed)
     covering = play(scot, ScotSettings(routing=routing, covering=True), seed)
-    found = [
-        Counter((one.client, one.id) for one in overlay.deliveries) for overlay in (plain, covering)
-    ]
+    found = [Counter((one.client, one.id) for one in made.deliveries) for made in (plain, covering)]
     assert found[0] == found[1]
     assert max(found[0].values(), default=1) == 1
     entries = [sum(map(len, overlay.tables().values())) for overlay in (plain, covering)]
@@ -105,14 +98,13 @@ def test_whoever_stays_misses_nothing_while_others_come(routing: str, draw: rand
         random_scot(draw), ScotSettings(routing=routing, covering=True), draw.randrange(1000)
     )
     for i in range(3):
-        host = draw.choice(sorted(overlay.brokers))
-        overlay.subscribe(f"steady {i}", host, "x >= 1 and x < 3")
+        overlay.subscribe(f"steady {i}", draw.choice(sorted(overlay.brokers)), "x >= 1 and x < 3")
     overlay.settle()
     held: Held = {}
     published = 0
     for _ in range(20):
         change(overlay, draw, held)
-        step(overlay, draw)
+        overlay.steps(draw.randrange(12))
         if draw.random() < 0.5:
             overlay.publish(draw.choice(sorted(overlay.brokers)), x=draw.choice([1, 2]))
             published += 1

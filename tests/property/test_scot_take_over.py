@@ -16,26 +16,26 @@ from support.draws import Draws, few_or_many, named, one_in
 from support.scot_take_over import TEXTS, TakeOverPlay
 
 SEEDS = st.integers(0, 2**32)
+with_and_without_covering = pytest.mark.parametrize("covering", [False, True], ids=["", "covering"])
 
 
-def with_subscribers(draw: random.Random, covering: bool = False) -> TakeOverPlay:
+def with_subscribers(seed: int, covering: bool = False) -> tuple[random.Random, TakeOverPlay]:
+    draw = random.Random(seed)
     play = TakeOverPlay(draw, covering=covering)
     play.settle()
     play.subscribe_some(draw.randrange(1, 7))
     assert all(one.safe for one in play.subscribers.values())
-    return play
+    return draw, play
 
 
 @one_in(2)
 @given(seed=SEEDS, covering=st.booleans())
 def test_nothing_acknowledged_is_lost_with_any_broker(seed: int, covering: bool) -> None:
-    draw = random.Random(seed)
-    play = with_subscribers(draw, covering)
+    draw, play = with_subscribers(seed, covering)
     before = play.tables()
     play.congest()
     play.publish_some(draw.randrange(6))
-    dead = play.victim()
-    play.kill(dead)
+    play.kill(play.victim())
     play.publish_some(draw.randrange(4))
     if draw.random() < 0.5:
         play.move_clients_of_the_dead()
@@ -49,8 +49,7 @@ def test_nothing_acknowledged_is_lost_with_any_broker(seed: int, covering: bool)
 @one_in(2)
 @given(seed=SEEDS, covering=st.booleans())
 def test_nothing_is_lost_with_any_link(seed: int, covering: bool) -> None:
-    draw = random.Random(seed)
-    play = with_subscribers(draw, covering)
+    draw, play = with_subscribers(seed, covering)
     before = play.tables()
     play.congest()
     play.publish_some(draw.randrange(6))
@@ -70,8 +69,7 @@ def test_nothing_is_lost_with_any_link(seed: int, covering: bool) -> None:
 @given(seed=SEEDS, covering=st.booleans())
 def test_a_broker_that_is_back_gets_its_clients(memory: bool, seed: int, covering: bool) -> None:
     """Once others have taken over: what comes to nobody twice and is not lost, is tried below."""
-    draw = random.Random(seed)
-    play = with_subscribers(draw, covering)
+    draw, play = with_subscribers(seed, covering)
     before = play.tables()
     dead = play.victim()
     play.kill(dead)
@@ -88,8 +86,7 @@ def test_a_broker_that_is_back_gets_its_clients(memory: bool, seed: int, coverin
 @one_in(2)
 @given(seed=SEEDS, covering=st.booleans())
 def test_a_subscription_made_meanwhile_gets_all_once_it_is_safe(seed: int, covering: bool) -> None:
-    draw = random.Random(seed)
-    play = with_subscribers(draw, covering)
+    draw, play = with_subscribers(seed, covering)
     hosts = draw.sample(sorted(play.brokers), 2)
     late = [play.subscribe(f"L{i}", host, "present(x)") for i, host in enumerate(hosts)]
     for _ in range(draw.randrange(30)):
@@ -110,8 +107,7 @@ def test_a_subscription_made_meanwhile_gets_all_once_it_is_safe(seed: int, cover
 @one_in(2)
 @given(seed=SEEDS, covering=st.booleans())
 def test_all_subscriptions_are_known_in_the_end(memory: bool, seed: int, covering: bool) -> None:
-    draw = random.Random(seed)
-    play = with_subscribers(draw, covering)
+    draw, play = with_subscribers(seed, covering)
     play.check_tables()
     if draw.random() < 0.5:
         dead = play.victim()
@@ -155,8 +151,7 @@ def notice_or_settle(play: TakeOverPlay, draw: random.Random) -> None:
 # A later of two backups handed back what the first had delivered.
 @example(seed=110694, covering=False)
 def test_nothing_is_lost_while_a_broker_is_away(memory: bool, seed: int, covering: bool) -> None:
-    draw = random.Random(seed)
-    play = with_subscribers(draw, covering)
+    draw, play = with_subscribers(seed, covering)
     play.congest()
     dead = play.victim()
     # Without memory what it had not acknowledged is forgotten with it.
@@ -200,8 +195,7 @@ def ask_and_publish(play: TakeOverPlay, draw: random.Random, but: str = "") -> N
 @example(seed=25)  # what covered a subscription was still under way
 @example(seed=491)
 def test_who_is_covered_misses_nothing_while_brokers_fail(memory: bool, seed: int) -> None:
-    draw = random.Random(seed)
-    play = with_subscribers(draw, covering=True)
+    draw, play = with_subscribers(seed, covering=True)
     dead = play.victim()
     # Without memory what it had not acknowledged is forgotten with it.
     but = "" if memory else dead
@@ -257,7 +251,6 @@ LINKS = sorted((str(one), str(other)) for one, other in ROW.links())
 PAIRS = random.Random(1).sample(list(itertools.permutations(NAMES, 2)), 15 * 14)
 BESIDES = [(name, link) for name in NAMES for link in LINKS if name not in link]
 random.Random(1).shuffle(BESIDES)
-with_and_without_covering = pytest.mark.parametrize("covering", [False, True], ids=["", "covering"])
 
 
 def of_fifteen(draw: random.Random, covering: bool = False) -> TakeOverPlay:

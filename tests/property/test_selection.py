@@ -12,21 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.compiled.store import keep_compiled_code
-from gossamer.protocol.kernel.records import KIND
-from gossamer.protocol.kernel.rules import use_compiled
+from gossamer.protocol.kernel import records, rules
 from gossamer.protocol.peer.codec import Codec
 from gossamer.protocol.peer.routing.lookup import neighbour_arc_begins, own_arc_begins
 from gossamer.protocol.peer.sampling.sampler import add_contact, pack
-from gossamer.protocol.peer.settings import profile
-from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.settings import config, profile
 from gossamer.protocol.peer.settings.profile import HALF_BITS, IDENTIFIER, high_end, low_end
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
 from gossamer.protocol.peer.state.links import AGE_SHIFT, put_link, settle_ring
 from gossamer.protocol.peer.state.state import State, identifiers, make_state
 from gossamer.protocol.peer.step import restart
-from gossamer.protocol.peer.topology import selection
-from gossamer.protocol.peer.topology.fingers import offset_distance
-from gossamer.protocol.peer.topology.link_changes import set_bars_by_links
+from gossamer.protocol.peer.topology import fingers, link_changes, selection
 from gossamer.protocol.peer.topology.utility import range_utility, shared_length
 from support.overlays import HANDLE, Hosts, arc_of, descriptor, neighbours, subscribe_to_box
 
@@ -45,37 +41,39 @@ ANY_WORD = st.one_of(
     st.integers(-(1 << 63), (1 << 63) - 1),
     st.sampled_from([-(1 << 63), -1, 0, RING_MASK, profile.NOTHING, (1 << 63) - 1]),
 )
+NODES, VIEW, FAILURE_AGE, ROUND = 16, 6, 4, 9
+Shape = tuple[int, int, int]
+SHAPES = st.sampled_from([(2, 2, 3), (1, 1, 2), (1, 0, 4), (3, 2, 0), (2, 0, 1)])
+AGES = st.integers(0, FAILURE_AGE + 1)
+SIGHTINGS = st.tuples(AGES, st.integers(0, NODES - 1))
 
 
 def lone_peers(identifiers: list[int]) -> State:
-    settings = Settings(view_size=2, shuffle_length=1)
+    settings = config.Settings(view_size=2, shuffle_length=1)
     return make_state(settings, len(identifiers), keys=np.array(identifiers, np.int64))
 
 
 @pytest.mark.parametrize("compiled", [False, True])
 @given(places=st.lists(PLACES, min_size=3, max_size=3, unique=True), load=HALVES)
-def test_what_a_peer_tells_of_its_arc_is_believed(
-    compiled: bool, places: list[int], load: int
-) -> None:
+def test_what_is_told_of_an_arc_is_believed(compiled: bool, places: list[int], load: int) -> None:
     """Peer 0 knows peer 1, whose predecessor is peer 2, in between the two."""
     me = places[0]
     one, two = sorted(places[1:], key=lambda place: clockwise(me, place), reverse=True)
     state = lone_peers([me, one, two])
     state.sampler.profile[1, profile.LOAD] = load
-    with use_compiled(compiled):
+    with rules.use_compiled(compiled):
         put_link(state, 1, 0, descriptor(state, 2), 0)
         settle_ring(state, 1)
         put_link(state, 0, 0, descriptor(state, 1), 0)
         believed = int(neighbour_arc_begins(state, 0, 0, 0, clockwise(me, one)))
         assert own_arc_begins(state, 1) == clockwise(one, two)
-    assert arc_of(state, 1) == (two, one)
-    assert believed == clockwise(me, two)
+    assert (arc_of(state, 1), believed) == ((two, one), clockwise(me, two))
     assert state.sampler.profile[1, [profile.LOAD, profile.ARC_START]].tolist() == [load, two]
 
 
 @pytest.mark.parametrize("compiled", [False, True])
 @given(word=ANY_WORD, identifier=ANY_WORD, me=PLACES, before=PLACES)
-def test_whatever_arc_is_told_it_begins_between_its_owner_and_the_one_before(
+def test_arcs_begin_between(
     compiled: bool, word: int, identifier: int, me: int, before: int
 ) -> None:
     state = lone_peers([me, 5])
@@ -84,7 +82,7 @@ def test_whatever_arc_is_told_it_begins_between_its_owner_and_the_one_before(
     state.link_profile[0, 0, profile.ARC_START] = word
     distance = clockwise(me, identifier)
     nearest = min(clockwise(me, before), distance)
-    with use_compiled(compiled), np.errstate(over="ignore"):
+    with rules.use_compiled(compiled), np.errstate(over="ignore"):
         begins = int(neighbour_arc_begins(state, 0, 0, nearest, distance))
     assert nearest <= begins <= distance
 
@@ -118,7 +116,7 @@ def test_a_coarse_range_covers_the_real_one_and_at_most_a_unit_more_at_each_end(
 @given(word=ANY_WORD, other=ANY_WORD)
 def test_function_i_of_any_two_words_is_a_share(compiled: bool, word: int, other: int) -> None:
     """Both ways around alike."""
-    with use_compiled(compiled):
+    with rules.use_compiled(compiled):
         found = range_utility(word, other)
         assert found == range_utility(other, word)
     assert 0.0 <= found <= 1.0
@@ -128,7 +126,7 @@ def test_function_i_of_any_two_words_is_a_share(compiled: bool, word: int, other
 def test_off_the_ring_a_peer_tells_only_what_its_links_are_chosen_by(small_world: int) -> None:
     """And whatever records come, it reads and writes nothing that it does not tell."""
     links: dict[str, Any] = {"friend_links": 3 - small_world, "small_world_links": small_world}
-    settings = Settings(ring_links=0, view_size=3, shuffle_length=2, **links)
+    settings = config.Settings(ring_links=0, view_size=3, shuffle_length=2, **links)
     state = make_state(settings, 5)
     assert state.sampler.profile.shape[1] == 1 + small_world
     hosts = Hosts(state, settings)
@@ -140,18 +138,12 @@ def test_off_the_ring_a_peer_tells_only_what_its_links_are_chosen_by(small_world
         hosts.cycle()
         hosts.publish(event, event, 7)
     for words in hosts.passed:
-        if words[KIND] in codec.kinds:
+        if words[records.KIND] in codec.kinds:
             codec.check(words.tolist())
     restart(state, 4)
     assert min(len(neighbours(state, p)) for p in range(4)) == 3
     assert identifiers(state).tolist() == state.sampler.key.tolist()
     assert (state.sampler.profile[:, small_world] == profile.coarse_range(0, RING_MASK)).all()
-
-
-NODES, VIEW, FAILURE_AGE, ROUND = 16, 6, 4, 9
-SHAPES = st.sampled_from([(2, 2, 3), (1, 1, 2), (1, 0, 4), (3, 2, 0), (2, 0, 1)])
-AGES = st.integers(0, FAILURE_AGE + 1)
-SIGHTINGS = st.tuples(AGES, st.integers(0, NODES - 1))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -184,13 +176,13 @@ def knowledge(draw: st.DrawFn, slots: int) -> Known:
     return Known(links, received, distinct(SIGHTINGS, VIEW), failed)
 
 
-def small_state(shape: tuple[int, int, int], ranges: int, seed: int) -> State:
+def small_state(shape: Shape, ranges: int, seed: int) -> State:
     """Peers anywhere on the ring, many with equal interests, so that friends tie."""
     links = ("ring_links", "small_world_links", "friend_links")
     chosen: dict[str, Any] = dict(zip(links, shape, strict=True))
     chosen |= {"failure_age": FAILURE_AGE, "failures_remembered": 3, "seed": seed}
     chosen |= {"view_size": VIEW, "profile_ranges": ranges, "subscriptions": ranges}
-    state = make_state(Settings(shuffle_length=2, **chosen), NODES)
+    state = make_state(config.Settings(shuffle_length=2, **chosen), NODES)
     draws = np.random.default_rng(seed)
     for p in range(NODES):
         low = int(draws.integers(0, 4)) << 59
@@ -221,7 +213,7 @@ def received_words(state: State, known: Known) -> np.ndarray:
 
 
 def select(state: State, words: np.ndarray, received: int, *, view_first: bool = False) -> None:
-    set_bars_by_links(state, 0)
+    link_changes.set_bars_by_links(state, 0)
     selection.begin_selection(state, 0)
     selection.offer_links(state, 0)
     if view_first:
@@ -264,7 +256,7 @@ def best_slots(state: State, candidates: list[int]) -> list[int]:
     places = state.sampler.profile[:, IDENTIFIER].tolist()
     me = places[0]
     targets = [
-        (me + int(offset_distance.interpreted(state, 0, k))) & RING_MASK
+        (me + int(fingers.offset_distance.interpreted(state, 0, k))) & RING_MASK
         for k in range(state.params.small_world_links)
     ]
     left = list(candidates)
@@ -296,7 +288,7 @@ def best_slots(state: State, candidates: list[int]) -> list[int]:
 def test_every_slot_has_the_best_that_no_slot_before_it_took(
     compiled: bool,
     ranges: int,
-    shape: tuple[int, int, int],
+    shape: Shape,
     seed: int,
     view_first: bool,
     data: st.DataObject,
@@ -307,7 +299,7 @@ def test_every_slot_has_the_best_that_no_slot_before_it_took(
     learn(state, known)
     words = received_words(state, known)
     ages = youngest(known)
-    with use_compiled(compiled):
+    with rules.use_compiled(compiled):
         selection.begin_selection(state, 0)  # draws where small-world links are sought
         expected = best_slots(state, list(ages))
         select(state, words, len(known.received), view_first=view_first)
@@ -337,7 +329,7 @@ def test_friends_alone_are_the_most_alike_in_order(
     ages = youngest(known)
     first = state.sampler.profile[:, 0].tolist()
     worth = {q: (-alike(state, q), first[q] ^ first[0]) for q in ages}
-    with use_compiled(compiled):
+    with rules.use_compiled(compiled):
         for received in (0, len(known.received)):
             select(state, words, received)
     held = [word for word in state.links[0].tolist() if word >= 0]
@@ -350,9 +342,7 @@ def test_friends_alone_are_the_most_alike_in_order(
 
 
 @given(shape=SHAPES, seed=st.integers(0, 999), data=st.data())
-def test_profiles_that_changed_neither_seat_anybody_twice_nor_leave_a_seat_double(
-    shape: tuple[int, int, int], seed: int, data: st.DataObject
-) -> None:
+def test_changed_profiles_seat_nobody_twice(shape: Shape, seed: int, data: st.DataObject) -> None:
     """Peers move while descriptors of them travel: everybody has one seat and one of its profiles.
 
     Who gave up a slot to a peer that then turns out to have moved is not called back, so that the

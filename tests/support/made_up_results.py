@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,3 +47,13 @@ def damage(file: Path) -> None:
     content = bytearray(file.read_bytes())
     content[len(content) // 3] ^= 0xFF
     file.write_bytes(bytes(content))
+
+
+def spoil(file: Path, how: Mapping[str, Any] | Callable[[bytes], bytes] | None) -> None:
+    """Replace columns of a table, or all content of a file; None removes it."""
+    if how is None:
+        file.unlink()
+    elif callable(how):
+        file.write_bytes(how(file.read_bytes()))
+    else:
+        change(file, how)

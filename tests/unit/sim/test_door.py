@@ -30,8 +30,7 @@ def test_what_type_checkers_see_is_what_is_loaded() -> None:
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    assert seen == gs._MODULES
-    assert sorted(seen) == sorted(gs.__all__)
+    assert (seen, sorted(seen)) == (gs._MODULES, sorted(gs.__all__))
 
 
 def test_another_name_is_refused_with_what_is_meant() -> None:
@@ -64,5 +63,4 @@ def test_the_measures_of_peers_are_those_of_their_table() -> None:
 
 
 def test_the_keys_of_simulate_are_those_of_scenarios() -> None:
-    fields = set(inspect.signature(gs.Scenario).parameters)
-    assert fields <= set(gs.ScenarioKeys.__annotations__)
+    assert set(inspect.signature(gs.Scenario).parameters) <= set(gs.ScenarioKeys.__annotations__)

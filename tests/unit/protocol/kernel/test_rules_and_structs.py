@@ -124,30 +124,21 @@ def test_code_serves_structs_of_one_kind_or_of_sizes() -> None:
     assert len(read_all.compiled.signatures) == before + 2
 
 
-def test_no_code_is_made_for_a_number_that_is_no_size() -> None:
+def test_no_code_is_made_for_a_number_that_is_no_size_and_rules_are_pickled_by_name() -> None:
     one, other = (make_sampler(4, "cyclon", 4, 2, 1, seed) for seed in (1, 2))
     for sampler in (one, other):
         sampler.specialise_for_sizes()
     assert one.constant_words() == other.constant_words()
     assert 4 in one.constant_words()
-
-
-def test_rules_are_pickled_by_name() -> None:
-    """So that the compiler's disk cache knows them again in the next process."""
+    # So that the compiler's disk cache knows them again in the next process.
     assert pickle.loads(pickle.dumps(step)) is step
 
 
 def test_the_switch_is_restored_after_an_error() -> None:
-    outer = make_outer()
-
-    def fail() -> None:
-        with use_compiled():
-            raise LookupError
-
-    with pytest.raises(LookupError):
-        fail()
+    with pytest.raises(LookupError), use_compiled():
+        raise LookupError
     before = len(write_all.compiled.signatures)
-    write_all(outer)
+    write_all(make_outer())
     assert len(write_all.compiled.signatures) == before
 
 
@@ -171,8 +162,7 @@ def test_rules_that_call_each_other_forty_deep_are_compiled() -> None:
     for _ in range(40):
         outermost = one_more(outermost)
     limit = sys.getrecursionlimit()
-    assert outermost(2) == 42
-    assert sys.getrecursionlimit() == limit
+    assert (outermost(2), sys.getrecursionlimit()) == (42, limit)
 
 
 def writing(number: int) -> Rule:
@@ -244,32 +234,19 @@ ADDRESS = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(math.sqrt)
 @pytest.mark.parametrize(
     "values",
     [
-        (1, 2),
-        (1, True),
-        (1, 1.0),
-        (0.0, -0.0),
-        ("a", b"a"),
-        ((1, 2), (1, 3)),
-        ((1, 2), ((1,), 2)),
-        (np.int32(1), np.int64(1)),
-        (np.array([1, 2]), np.array([1, 3])),
-        (np.zeros((2, 3)), np.zeros((3, 2))),
-        (np.zeros((2, 3)), np.zeros((2, 3), order="F")),
-        (np.dtype("i4"), np.dtype("i8")),
-        (Near, Far),
-        (Near.ONE, Far.ONE),
-        (math.sin, math.cos),
-        (np.sin, np.cos),
+        *((1, 2), (1, True), (1, 1.0), (0.0, -0.0), ("a", b"a")),
+        *(((1, 2), (1, 3)), ((1, 2), ((1,), 2)), (np.int32(1), np.int64(1))),
+        *((np.array([1, 2]), np.array([1, 3])), (np.dtype("i4"), np.dtype("i8"))),
+        *((np.zeros((2, 3)), other) for other in (np.zeros((3, 2)), np.zeros((2, 3), order="F"))),
+        *((Near, Far), (Near.ONE, Far.ONE), (math.sin, math.cos), (np.sin, np.cos), (len, abs)),
         (numba.types.int32, numba.types.int64),
-        (len, abs),
     ],
     ids=repr,
 )
 def test_a_key_tells_values_of_globals_apart(values: tuple[Any, Any]) -> None:
     one, other = keys_of("def f(): return g", "g", values)
-    assert None not in (one, other)
-    assert one != other
-    assert one == keys_of("def f(): return g", "g", values[:1])[0]
+    assert len({one, other} - {None}) == 2
+    assert [one] == keys_of("def f(): return g", "g", values[:1])
 
 
 def test_names_that_code_loads_and_its_defaults_are_part_of_its_key() -> None:
@@ -298,8 +275,7 @@ def test_modules_of_ones_own_and_circles_of_rules_have_keys() -> None:
     def circle(step: int) -> Rule:
         source = f"def f(x): return other(x - {step}) if x > 0 else 0"
         first = Rule(made := define(source), made, inline=False)
-        second = rule(define("def f(x): return first(x)", first=first))
-        made.__globals__["other"] = second
+        made.__globals__["other"] = rule(define("def f(x): return first(x)", first=first))
         return first
 
     assert code_key(circle(1)) == code_key(circle(1))
@@ -308,11 +284,10 @@ def test_modules_of_ones_own_and_circles_of_rules_have_keys() -> None:
 
 def test_how_what_is_called_is_compiled_is_part_of_the_key() -> None:
     callee = define("def f(): return 1")
-    one, other = keys_of("def f(): return g()", "g", (rule(callee), inline_rule(callee)))
-    assert one != other
     compiled = [numba.njit(define("def f(): return g", g=value)) for value in (1, 2)]
-    one, other = keys_of("def f(): return g()", "g", tuple(compiled))
-    assert one != other
+    for called in ((rule(callee), inline_rule(callee)), tuple(compiled)):
+        one, other = keys_of("def f(): return g()", "g", called)
+        assert one != other
 
     def caller(value: int) -> Callable[[], int]:
         def replaced() -> int:
@@ -325,21 +300,19 @@ def test_how_what_is_called_is_compiled_is_part_of_the_key() -> None:
     assert code_key(caller(1)) != code_key(caller(2))
 
 
-def test_the_compiler_is_asked_by_one_thread_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_addresses_have_no_key_objects_do_not_matter_and_one_thread_asks_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert keys_of("def f(x): return g(x)", "g", (ADDRESS,)) == [None]
+    assert code_key(rule(define("def f(x): return g(x)", g=ADDRESS))) is None
+    assert keys_of("def f(): return g", "g", (object(),)) != [None]
     context: Any = numba.core.registry.cpu_target.typing_context
     lock: Any = numba.core.compiler_lock.global_compiler_lock
     alone = []
     monkeypatch.setattr(context, "refresh", lambda: alone.append(lock.is_locked()))
-    held = define("def f(): return 1")
-    assert code_key(define("def f(): return g()", g=held)) is not None
+    assert code_key(define("def f(): return g()", g=define("def f(): return 1"))) is not None
     assert alone
     assert all(alone)
-
-
-def test_addresses_have_no_key_and_objects_do_not_matter() -> None:
-    assert keys_of("def f(x): return g(x)", "g", (ADDRESS,)) == [None]
-    assert code_key(rule(define("def f(x): return g(x)", g=ADDRESS))) is None
-    assert keys_of("def f(): return g", "g", (object(),)) != [None]
 
 
 def test_all_shipped_loops_have_keys_which_are_the_same_in_every_process() -> None:
@@ -351,11 +324,5 @@ def test_all_shipped_loops_have_keys_which_are_the_same_in_every_process() -> No
         "from gossamer.protocol.peer.step import step;"
         "from gossamer.protocol.kernel.code_keys import code_key; print(code_key(step))"
     )
-    printed = subprocess.run(
-        [sys.executable, "-X", "utf8", "-c", program],
-        env={"PYTHONHASHSEED": "77"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert printed.stdout.strip() == found[0]
+    command, environment = [sys.executable, "-X", "utf8", "-c", program], {"PYTHONHASHSEED": "77"}
+    assert subprocess.check_output(command, env=environment, text=True).strip() == found[0]

@@ -80,8 +80,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 def test_a_standalone_rule_computes_the_same_in_all_forms() -> None:
     expected = outcome(summed.interpreted, 10)
     assert expected == (8, 270, 20)
-    assert outcome(summed.compiled, 10) == expected
-    assert outcome(summed.linked, 10) == expected
+    assert (outcome(summed.compiled, 10), outcome(summed.linked, 10)) == (expected, expected)
     with use_compiled():
         assert outcome(scaled_twice, 40) == outcome(scaled_twice.interpreted, 40)
 
@@ -158,8 +157,7 @@ def test_other_processes_make_missing_code(folder: Path, monkeypatch: pytest.Mon
         path.unlink()
     monkeypatch.setattr(store, "_processors", lambda: 2)
     FolderStore(folder).make_beside(pickle.dumps(wanted))
-    helper = store._helpers[-1]
-    assert helper.wait(timeout=300) == 0
+    assert store._helpers[-1].wait(timeout=300) == 0
     assert {path.name for path in folder.glob("scaled*")} == made.keys()
     forget()
     assert outcome(summed.compiled, 10) == (8, 270, 20)

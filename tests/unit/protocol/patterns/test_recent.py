@@ -22,8 +22,7 @@ def test_the_last_are_remembered_and_those_before_forgotten(seed: int, known: in
         recent.add(numbers[count])
         if count % 509 == 0:
             remembered = [number in recent for number in numbers[: count + 1]]
-            forgotten = remembered.index(True)
-            assert all(remembered[forgotten:]), f"seed {seed}"
+            assert all(remembered[remembered.index(True) :]), f"seed {seed}"
             assert sum(remembered) == len(recent) <= MOST
             assert len(recent) > min(count, MOST - BLOCK - 1), f"seed {seed}"
 
@@ -38,5 +37,4 @@ def test_numbers_at_the_bounds_of_words_are_as_others_and_take_two_words() -> No
     assert 1 << 62 not in recent
     recent = RecentNumbers(1 << 16, random.Random(1).sample(range(1 << 62), 1 << 16))
     blocks = sum(one.nbytes for one in recent._blocks if one.base is None)
-    size = blocks + sys.getsizeof(recent._sorted) + sys.getsizeof(recent._new)
-    assert size <= 16.5 * (1 << 16)
+    assert (blocks + sys.getsizeof(recent._sorted) + sys.getsizeof(recent._new)) <= 16.5 * (1 << 16)

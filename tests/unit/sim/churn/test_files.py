@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import os
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -46,10 +49,9 @@ def fault_of_text(folder: Path, text: str | bytes, name: str = "bad.avt") -> Tra
     return fault_of(written(folder, text, name))
 
 
-def fault_of_table(folder: Path, columns: dict[str, object]) -> TraceError:
-    path = folder / "bad.parquet"
-    pq.write_table(pa.table(columns), path)
-    return fault_of(path)
+def fault_of_table(folder: Path, columns: Any) -> TraceError:
+    pq.write_table(pa.table(columns), folder / "bad.parquet")
+    return fault_of(folder / "bad.parquet")
 
 
 def sessions_of(trace: ChurnTrace) -> list[tuple[str, float, float]]:
@@ -81,8 +83,7 @@ def test_a_trace_that_was_cut_off_within_a_line_is_refused(tmp_path: Path) -> No
     for end in range(1, len(whole)):
         if end not in starts:
             error = fault_of_text(tmp_path, whole[:end])
-            assert error.line == whole[:end].count("\n") + 1
-            assert error.field == "the last line"
+            assert (error.line, error.field) == (whole[:end].count("\n") + 1, "the last line")
 
 
 def test_the_duration_comment_is_honoured_and_names_may_look_like_numbers(tmp_path: Path) -> None:
@@ -148,15 +149,13 @@ def test_sentences_of_overlaps_and_of_what_is_no_number_or_text_tell_all(tmp_pat
     assert fault_of_text(tmp_path, "a 0\n").field == "duration_s"
 
 
-@pytest.mark.parametrize("text", ["", "\n\n", "# nothing\n"])
-def test_an_empty_file_is_refused_plain_and_zipped(tmp_path: Path, text: str) -> None:
-    for name in ("bad.avt", "bad.avt.gz"):
+def test_an_empty_file_is_refused_plain_and_zipped(tmp_path: Path) -> None:
+    for text, name in itertools.product(["", "\n\n", "# nothing\n"], ["bad.avt", "bad.avt.gz"]):
         assert fault_of_text(tmp_path, text, name).found == "empty"
 
 
 def test_a_truncated_gzip_names_the_line_where_it_breaks_off(tmp_path: Path) -> None:
-    rng = np.random.default_rng(5)
-    ends = rng.integers(1, 10**9, size=20_000)
+    ends = np.random.default_rng(5).integers(1, 10**9, size=20_000)
     whole = gzip.compress("".join(f"n{i} 1 0 {end}\n" for i, end in enumerate(ends)).encode())
     path = tmp_path / "cut.avt.gz"
     path.write_bytes(whole[: len(whole) // 2])
@@ -194,22 +193,20 @@ def test_an_unreadable_file_is_refused(tmp_path: Path) -> None:
     assert "unreadable" in str(fault_of(path))
 
 
-@pytest.mark.parametrize(
-    "node",
-    [
-        pa.array(["7", "3", "7"]),
-        pa.array([7, 3, 7], type=pa.uint8()),
-        pa.array(["7", "3", "7"], type=pa.large_string()),
-        pa.array(["7", "3", "7"]).dictionary_encode(),
-    ],
-)
-def test_columns_of_parquet_are_read_in_any_order(tmp_path: Path, node: pa.Array) -> None:
-    """Also in several groups of rows."""
-    columns = {"end_s": [9, 4, 6], "start_s": [6.0, 1, 2], "node": node, "more": list("xyz")}
-    pq.write_table(pa.table(columns), tmp_path / "a.parquet", row_group_size=2)
-    trace = read_trace(tmp_path / "a.parquet")
-    assert trace.names == ("7", "3")
-    assert sessions_of(trace) == [("3", 1.0, 4.0), ("7", 2.0, 6.0), ("7", 6.0, 9.0)]
+def test_columns_of_parquet_are_read_in_any_order(tmp_path: Path) -> None:
+    """Also in several groups of rows, with names of any type."""
+    names = pa.array(["7", "3", "7"])
+    for node in (
+        names,
+        names.cast(pa.uint8()),
+        names.cast("large_string"),
+        names.dictionary_encode(),
+    ):
+        columns = {"end_s": [9, 4, 6], "start_s": [6.0, 1, 2], "node": node, "more": list("xyz")}
+        pq.write_table(pa.table(columns), tmp_path / "a.parquet", row_group_size=2)
+        trace = read_trace(tmp_path / "a.parquet")
+        assert trace.names == ("7", "3")
+        assert sessions_of(trace) == [("3", 1.0, 4.0), ("7", 2.0, 6.0), ("7", 6.0, 9.0)]
 
 
 @pytest.mark.parametrize(
@@ -230,10 +227,8 @@ def test_columns_of_parquet_are_read_in_any_order(tmp_path: Path, node: pa.Array
         ({"node": ["a", "a"], "start_s": [5.0, 0.0], "end_s": [9.0, 6.0]}, "start_s", 1),
     ],
 )
-def test_a_bad_parquet_column_or_row_is_named(
-    tmp_path: Path, changed: dict[str, object], field: str, row: int | None
-) -> None:
-    good: dict[str, object] = {"node": ["a", "b"], "start_s": [0.0, 5.0], "end_s": [8.0, 9.0]}
+def test_a_bad_parquet_cell_is_named(tmp_path: Path, changed: Any, field: str, row: Any) -> None:
+    good = {"node": ["a", "b"], "start_s": [0.0, 5.0], "end_s": [8.0, 9.0]}
     error = fault_of_table(tmp_path, good | changed)
     assert (error.field, error.line) == (field, row)
 
@@ -305,31 +300,25 @@ def test_a_file_with_flipped_bytes_is_refused_in_words_or_read(tmp_path: Path, n
     assert not any("\n" in message for message in messages), "seed 11"
 
 
-@pytest.mark.parametrize("name", ["two words", "tab\t", "#x"])
-def test_a_name_that_avt_cannot_hold_is_refused_and_nothing_lost(tmp_path: Path, name: str) -> None:
-    path = tmp_path / "a.avt"
-    path.write_text("old")
-    with pytest.raises(TraceError, match="node id is"):
-        write_trace(ChurnTrace((name,), [0], [0.0], [1.0], 1.0), path)
-    assert path.read_text() == "old"
+def test_a_name_that_avt_cannot_hold_is_refused_and_nothing_lost(tmp_path: Path) -> None:
+    path = written(tmp_path, "old", "a.avt")
+    for name in ("two words", "tab\t", "#x"):
+        with pytest.raises(TraceError, match="node id is"):
+            write_trace(ChurnTrace((name,), [0], [0.0], [1.0], 1.0), path)
+        assert path.read_text() == "old"
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
 @pytest.mark.parametrize("name", ["a.avt", "a.avt.gz", "a.parquet"])
 def test_a_write_leaves_the_new_file_alone_or_if_it_fails_the_old_one(
-    tmp_path: Path, name: str, step: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, name: str, step: str
 ) -> None:
-    def full_disk(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
     path, trace = tmp_path / name, ChurnTrace(("a",), [0], [0.0], [1.0], 1.0)
     path.write_text("old")
-    with monkeypatch.context() as failing:
-        failing.setattr(os, step, full_disk)
-        with pytest.raises(OSError, match="No space left"):
-            write_trace(trace, path)
-    assert path.read_text() == "old"
-    assert os.listdir(tmp_path) == [name]
+    full = mock.patch.object(os, step, side_effect=OSError(28, "No space left on device"))
+    with full, pytest.raises(OSError, match="No space left"):
+        write_trace(trace, path)
+    assert (path.read_text(), os.listdir(tmp_path)) == ("old", [name])
     write_trace(trace, path)
     assert os.listdir(tmp_path) == [name]
 
@@ -338,7 +327,6 @@ def test_a_write_leaves_the_new_file_alone_or_if_it_fails_the_old_one(
 @pytest.mark.skipif(not SKYPE.exists(), reason="the shared data folder is not beside the checkout")
 def test_the_measured_skype_trace_reads_as_its_notes_say() -> None:
     trace = read_trace(SKYPE)
-    assert (len(trace.names), trace.session_count) == (2081, 29217)
-    assert trace.duration_s == 2478200.0
+    assert (len(trace.names), trace.session_count, trace.duration_s) == (2081, 29217, 2478200.0)
     before, after = trace.population(np.array([251.9, 252.9]) * 3600)
     assert after > 1.9 * before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -87,8 +88,7 @@ FORMS: dict[str, tuple[str, Sessions, float]] = {
 def test_every_form_of_list(tmp_path: Path, form: str) -> None:
     text, expected, end_s = FORMS[form]
     trace = written(tmp_path, text)
-    assert sessions_of(trace) == expected
-    assert trace.duration_s == end_s
+    assert (sessions_of(trace), trace.duration_s) == (expected, end_s)
     marked = b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode()
     assert written(tmp_path, marked, "t.tab") == trace
     assert written(tmp_path, gzip.compress(marked), "t.txt.gz") == trace
@@ -98,8 +98,7 @@ def test_every_form_of_list(tmp_path: Path, form: str) -> None:
 
 def test_nodes_that_are_never_up_are_nodes_all_the_same(tmp_path: Path) -> None:
     trace = written(tmp_path, "node,time,state\na,0,up\nb,9,up\n")
-    assert trace.names == ("a", "b")
-    assert sessions_of(trace) == {("a", 0.0, 9.0)}
+    assert (trace.names, sessions_of(trace)) == (("a", "b"), {("a", 0.0, 9.0)})
     trace = written(tmp_path, "node,start,end,state\nb,0,9,down\na,2,3,up\n")
     assert trace.names == ("b", "a")
 
@@ -110,82 +109,73 @@ START, STATE, CHANGE = "node,start,end\n", "node,start,end,state\n", "node,time,
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [
-        ("", ": the churn list is empty, expected at least one line"),
-        (START, ": the churn list is empty, expected at least one row below its header"),
-        ("a,0,5\n", f", line 1: the first line is 'a,0,5', {COLUMNS} those of event_trace.tab"),
-        ("a 1 0 5\n", f", line 1: the first line is 'a 1 0 5', {COLUMNS}"),
-        ("node,start\na,0\n", f", line 1: the first line is 'node,start', {COLUMNS}"),
-        ("node,start,end,status\na,0,1,up\n", ", line 1: the first line is 'node,s"),
-        ("node,start,start_s,end\na,0,1,1\n", ", line 1: the first line is 'node,s"),
-        (START + "a,0,5", ", line 2: the last line is 'a,0,5', expected one with a line end"),
-        (START + "a,0\n", ", line 2: number of columns is 2, expected 3"),
-        (START + "a,0,1,5\n", ", line 2: number of columns is 4, expected 3"),
-        (START + 'a,0,"1,5"\n', ", line 2, column 3: end is '1,5', expected a number from 0 to"),
-        ("node;start;end\na;0;1,500\n", ", line 2, column 3: end is '1,500', expected a number"),
-        ("node;start;end\na;0.5;1,5\n", ", line 2, column 3: end is '1,5', expected a number"),
-        (START + "a,,5\n", ", line 2, column 2: start is '', expected a number from 0 to 1e+12"),
-        (START + ",0,5\n", ", line 2, column 1: node is empty, expected the name of a node"),
-        (START + "a,0,nan\n", ", line 2, column 3: end is 'nan', expected a number"),
-        (START + "a,-1,5\n", ", line 2, column 2: start is '-1', expected a number"),
-        (START + "a,0,1_0\n", ", line 2, column 3: end is '1_0', expected a number"),
-        (START + "a,0,12:30\n", ", line 2, column 3: end is '12:30', expected a number"),
-        (START + "a,0,1e13\n", ", line 2, column 3: end is '1e13', expected a number"),
-        (START + 'a,0,"5\n', ", line 2: the line is 'a,0,\"5', expected cells of which each"),
-        (START + "b,0,9\na,5,5\n", ", line 3: end of node 'a' is 5.0, expected a finite time"),
-        (START + "a,7,5\n", ", line 2: end of node 'a' is 5.0, expected a finite time after the"),
-        (
-            START + "a,3,5\nb,1,2\na,0,4\n",
-            ", line 2: start of node 'a' is 3.0, expected at least 4.0, the end of what line 4",
+    {
+        "": ": the churn list is empty, expected at least one line",
+        START: ": the churn list is empty, expected at least one row below its header",
+        "a,0,5\n": f", line 1: the first line is 'a,0,5', {COLUMNS} those of event_trace.tab",
+        "a 1 0 5\n": f", line 1: the first line is 'a 1 0 5', {COLUMNS}",
+        "node,start\na,0\n": f", line 1: the first line is 'node,start', {COLUMNS}",
+        "node,start,end,status\na,0,1,up\n": ", line 1: the first line is 'node,s",
+        "node,start,start_s,end\na,0,1,1\n": ", line 1: the first line is 'node,s",
+        START + "a,0,5": ", line 2: the last line is 'a,0,5', expected one with a line end",
+        START + "a,0\n": ", line 2: number of columns is 2, expected 3",
+        START + "a,0,1,5\n": ", line 2: number of columns is 4, expected 3",
+        START + 'a,0,"1,5"\n': ", line 2, column 3: end is '1,5', expected a number from 0 to",
+        "node;start;end\na;0;1,500\n": ", line 2, column 3: end is '1,500', expected a number",
+        "node;start;end\na;0.5;1,5\n": ", line 2, column 3: end is '1,5', expected a number",
+        START + "a,,5\n": ", line 2, column 2: start is '', expected a number from 0 to 1e+12",
+        START + ",0,5\n": ", line 2, column 1: node is empty, expected the name of a node",
+        START + "a,0,nan\n": ", line 2, column 3: end is 'nan', expected a number",
+        START + "a,-1,5\n": ", line 2, column 2: start is '-1', expected a number",
+        START + "a,0,1_0\n": ", line 2, column 3: end is '1_0', expected a number",
+        START + "a,0,12:30\n": ", line 2, column 3: end is '12:30', expected a number",
+        START + "a,0,1e13\n": ", line 2, column 3: end is '1e13', expected a number",
+        START + 'a,0,"5\n': ", line 2: the line is 'a,0,\"5', expected cells of which each",
+        START + "b,0,9\na,5,5\n": ", line 3: end of node 'a' is 5.0, expected a finite time",
+        START + "a,7,5\n": ", line 2: end of node 'a' is 5.0, expected a finite time after the",
+        START + "a,3,5\nb,1,2\na,0,4\n": (
+            ", line 2: start of node 'a' is 3.0, expected at least 4.0, the end of what line 4"
         ),
-        (START + "a,3,5\na,3,5\n", ", line 3: start of node 'a' is 3.0, expected at least 5.0,"),
-        (
-            START + "b,1300000007,1300000009\na,1300000000,1300000005\n",
+        START + "a,3,5\na,3,5\n": ", line 3: start of node 'a' is 3.0, expected at least 5.0,",
+        START + "b,1300000007,1300000009\na,1300000000,1300000005\n": (
             ", line 3: the first time of node 'a' is 1300000000.0, expected seconds from the "
             "beginning of the trace, the first below 1e+08; of a list with times of the epoch "
-            "'# begin_s 1300000000' says where it begins",
+            "'# begin_s 1300000000' says where it begins"
         ),
-        (
-            START + "# begin_s 4\na,3,5\n",
-            ", line 3: the first time of node 'a' is 3.0, expected at least 4.0, where the",
+        START + "# begin_s 4\na,3,5\n": (
+            ", line 3: the first time of node 'a' is 3.0, expected at least 4.0, where the"
         ),
-        (START + "# begin_s x\na,3,4\n", ", line 2: begin_s is 'x', expected a number"),
-        (START + "# duration_s 4\na,3,5\n", ": duration_s is 4.0, expected at least the last"),
-        (START + "# duration_s 4 h\na,3,4\n", ", line 2: duration_s is '4 h', expected a number"),
-        (STATE + "a,0,5,on\n", ", line 2, column 4: state is 'on', expected up or down"),
-        (
-            STATE + "a,0,5,up\na,4,9,down\n",
-            ", line 3: start of node 'a' is 4.0, expected at least 5.0, the end of what line 2",
+        START + "# begin_s x\na,3,4\n": ", line 2: begin_s is 'x', expected a number",
+        START + "# duration_s 4\na,3,5\n": ": duration_s is 4.0, expected at least the last",
+        START + "# duration_s 4 h\na,3,4\n": ", line 2: duration_s is '4 h', expected a number",
+        STATE + "a,0,5,on\n": ", line 2, column 4: state is 'on', expected up or down",
+        STATE + "a,0,5,up\na,4,9,down\n": (
+            ", line 3: start of node 'a' is 4.0, expected at least 5.0, the end of what line 2"
         ),
-        (CHANGE + "a,3,down\n", ", line 2: state of node 'a' is 'down', expected up, as no line"),
-        (
-            CHANGE + "a,3,up\nb,3,up\na,4,up\n",
-            ", line 4: state of node 'a' is 'up', expected down, as line 2 says up",
+        CHANGE + "a,3,down\n": ", line 2: state of node 'a' is 'down', expected up, as no line",
+        CHANGE + "a,3,up\nb,3,up\na,4,up\n": (
+            ", line 4: state of node 'a' is 'up', expected down, as line 2 says up"
         ),
-        (
-            CHANGE + "a,3,up\na,4,down\na,5,down\n",
-            ", line 4: state of node 'a' is 'down', expected up, as line 3 says down",
+        CHANGE + "a,3,up\na,4,down\na,5,down\n": (
+            ", line 4: state of node 'a' is 'down', expected up, as line 3 says down"
         ),
-        (CHANGE + "a,3,up\na,3,down\n", ", line 3: time of node 'a' is 3.0, expected a later"),
-        (CHANGE + "a,0,up\n", ": duration_s is 0.0, expected a finite positive number"),
-        (CHANGE + "a,0,up\n# duration_s 5\nb,9,up\n", ": duration_s is 5.0, expected at least"),
-        (archive((1, 1, 2, 0, 5)), ", line 2, column 6: event_type is '2', expected 1 (avail"),
-        (
-            archive((1, 1, 1, 0, 5), (2, 1, 1, 5, 9)),
-            ", line 3, column 2: component_id is '2', expected '1', as on line 2 for the same",
+        CHANGE + "a,3,up\na,3,down\n": ", line 3: time of node 'a' is 3.0, expected a later",
+        CHANGE + "a,0,up\n": ": duration_s is 0.0, expected a finite positive number",
+        CHANGE + "a,0,up\n# duration_s 5\nb,9,up\n": ": duration_s is 5.0, expected at least",
+        archive((1, 1, 2, 0, 5)): ", line 2, column 6: event_type is '2', expected 1 (avail",
+        archive((1, 1, 1, 0, 5), (2, 1, 1, 5, 9)): (
+            ", line 3, column 2: component_id is '2', expected '1', as on line 2 for the same"
         ),
-        (archive((1, 1, 1, 9, 5)), ", line 2: end of node '1' is -4.0, expected a finite time"),
-        (archive((1, 1, 1, 0, 5), (1, 1, 0, 4, 6)), ", line 3: start of node '1' is 4.0, expec"),
-        (archive((1, 1, 1, 0, 5)).replace("\t5\t", "\tNULL\t"), ", line 2, column 8: event_stop"),
-        (archive((1, 1, 1, 0, 5), header=""), ", line 1: the first line is '0\\t1\\t1\\t1\\tsome"),
-        (b"node,start,end\n\xff,0,5\n", ": the content is not UTF-8 at byte 16, expected text"),
-        (START.encode("utf-16"), ": the content is not UTF-8 but UTF-16, expected text in UTF-8"),
-        (gzip.compress(START.encode(), mtime=0), ": the content is gzip data, expected text"),
-    ],
+        archive((1, 1, 1, 9, 5)): ", line 2: end of node '1' is -4.0, expected a finite time",
+        archive((1, 1, 1, 0, 5), (1, 1, 0, 4, 6)): ", line 3: start of node '1' is 4.0, expec",
+        archive((1, 1, 1, 0, 5)).replace("\t5\t", "\tNULL\t"): ", line 2, column 8: event_stop",
+        archive((1, 1, 1, 0, 5), header=""): ", line 1: the first line is '0\\t1\\t1\\t1\\tsome",
+        b"node,start,end\n\xff,0,5\n": ": the content is not UTF-8 at byte 16, expected text",
+        START.encode("utf-16"): ": the content is not UTF-8 but UTF-16, expected text in UTF-8",
+        gzip.compress(START.encode(), mtime=0): ": the content is gzip data, expected text",
+    }.items(),
 )
-def test_what_is_no_list_is_refused_by_line_and_column(
-    tmp_path: Path, text: str | bytes, words: str
-) -> None:
+def test_what_is_no_list_is_refused_by_place(tmp_path: Path, text: Any, words: str) -> None:
     with pytest.raises(TraceError) as refused:
         written(tmp_path, text)
     message = str(refused.value)

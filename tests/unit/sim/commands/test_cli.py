@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
-import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,10 +13,11 @@ import pytest
 
 from gossamer.protocol.peer.settings.presets import paper
 from gossamer.protocol.peer.state.state import make_state
+from gossamer.sim.bench import benchmarks
 from gossamer.sim.results.names import file_name
-from gossamer.sim.studies.peers.inputs.scenario import System
+from gossamer.sim.studies.peers.inputs.scenario import Scenario, System
 from gossamer.sim.studies.peers.preview import bytes_per_node
-from gossamer.sim.study.scenarios import read_scenario
+from gossamer.sim.study.scenarios import default_scenario, read_scenario
 from support.installed_command import MadeUpSimulation, unchanged
 from support.sim_commands import SCENARIO, printed_by, run_of, sim
 
@@ -28,11 +27,11 @@ Patch = pytest.MonkeyPatch
 
 
 def test_help_loads_neither_compiler_nor_numerics() -> None:
+    heavy = ("numba", "numpy", "matplotlib", "pyarrow", "scipy", "gossamer.protocol")
     program = (
         "import sys; from gossamer.sim.commands.cli import app;"
         "app(['--help'], standalone_mode=False);"
-        "heavy = ('numba', 'numpy', 'matplotlib', 'pyarrow', 'scipy', 'gossamer.protocol');"
-        "print([name for name in heavy if name in sys.modules])"
+        f"print([name for name in {heavy} if name in sys.modules])"
     )
     assert printed_by(program, "0").splitlines()[-1] == "[]"
 
@@ -150,8 +149,7 @@ def test_figures_print_their_claims(work: Path, monkeypatch: Patch, capsys: Capt
         out.mkdir(parents=True)
         (out / "claims.json").write_text(json.dumps([CLAIM]))
 
-    module = types.SimpleNamespace(FIGURES={"vinifera": draw})
-    monkeypatch.setitem(sys.modules, "gossamer.sim.figures", module)
+    monkeypatch.setattr("gossamer.sim.figures.FIGURES", {"vinifera": draw})
     assert sim("figures vinifera --quick --processes 3") == 0
     assert asked == [(Path("results/figures-vinifera"), True, 3)]
     shown = capsys.readouterr()
@@ -172,21 +170,18 @@ def test_bench_asks_for_names_and_sizes(work: Path, monkeypatch: Patch, capsys: 
         row = {"median_s": 0.25, "runs": 3, "bytes": 2048, "unit": "cycle"}
         return [{"name": name, "size": size, **row} for name in names for size in sizes]
 
-    known = {"cyclon": None, "tman": None}
-    module = types.SimpleNamespace(BENCHMARKS=known, run_benchmarks=measure)
-    monkeypatch.setitem(sys.modules, "gossamer.sim.bench.benchmarks", module)
+    monkeypatch.setattr(benchmarks, "BENCHMARKS", {"cyclon": None, "tman": None})
+    monkeypatch.setattr(benchmarks, "run_benchmarks", measure)
     assert sim("bench cyclon --quick --json --sizes 10,20") == 0
     told = capsys.readouterr()
     assert told.err == "gossamer: benchmarks 0 of 2 done, a first run compiles\n"
     rows = json.loads(told.out)
     assert [(row["name"], row["size"]) for row in rows] == [("cyclon", 10), ("cyclon", 20)]
     assert sim("bench --quick --sizes 1000") == 0
-    shown = capsys.readouterr().out
-    assert re.search(r"tman\W+1,000\W+0\.25 s / cycle\W+3\W+2,048", shown)
+    assert re.search(r"tman\W+1,000\W+0\.25 s / cycle\W+3\W+2,048", capsys.readouterr().out)
     assert sim("bench --quick --sizes 10,1000 --out grown") == 0
     assert len(json.loads((work / "grown/bench.json").read_text())) == 4
-    made = sorted(path.name for path in (work / "grown").iterdir())
-    assert made == ["bench.json", "growth.png", "growth.svg"]
+    assert {*os.listdir("grown")} == {"bench.json", "growth.png", "growth.svg"}
     capsys.readouterr()
     for line, said in (
         ("bench --quick --out grown", "grown already"),
@@ -200,3 +195,26 @@ def test_bench_asks_for_names_and_sizes(work: Path, monkeypatch: Patch, capsys: 
 def test_names_become_file_names() -> None:
     texts = ("a b/c", "../x", "ä-1.5", "...", "x" * 300)
     assert [*map(file_name, texts)] == ["a-b-c", "-x", "ä-1.5", "run", "x" * 100]
+
+
+# Without a scenario: peers under the defaults, but for what is set
+
+
+@pytest.mark.usefixtures("work")
+def test_what_is_not_set_has_its_default() -> None:
+    scenario, text = default_scenario({"nodes": 1e4, "events.per_round": 2})
+    Path("d.toml").write_text(text)
+    assert scenario == read_scenario("d.toml")[0]
+    assert isinstance(scenario, Scenario)
+    assert (scenario.nodes, scenario.rounds) == (10_000, Scenario().rounds)
+    assert default_scenario({"kind": "scot"})[0].kind == "scot"
+
+
+@pytest.mark.usefixtures("work")
+def test_the_command_checks_the_defaults(capsys: Capture) -> None:
+    assert sim("check --nodes 1e3") == 0
+    assert "1,000" in capsys.readouterr().out
+    for command in ("check", "run"):
+        assert sim(f"{command} --nodes 1") == 2
+        told = "gossamer: nodes is 1, expected a whole number from 2 to 10000000\n"
+        assert capsys.readouterr().err == told

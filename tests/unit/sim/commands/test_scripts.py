@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import math
-import os
 import re
 import sys
 from collections.abc import Callable
@@ -19,6 +18,7 @@ import pytest
 import gossamer.sim as gs
 from gossamer.sim.study.registry import study_of_kind
 from support.checkout import ROOT
+from support.made_up_results import contents
 from support.sim_commands import sim
 
 SMALL: Final = 'name = "small"\nseed = 5\nnodes = 30\nrounds = 12\n[events]\nwarm_up_rounds = 5\n'
@@ -27,44 +27,43 @@ RUMOR: Final = ROOT / "examples" / "cookbook" / "rumor.py"
 untyped: Any = gs.simulate
 FEW: Final[dict[str, Any]] = {"nodes": 10, "rounds": 4, "events": {"warm_up_rounds": 2}}
 Capture = pytest.CaptureFixture[str]
+Patch = pytest.MonkeyPatch
+Run = gs.Run[gs.PeersResult]
 
 
 @pytest.fixture(scope="module")
-def run() -> gs.Run[gs.PeersResult]:
+def run() -> Run:
     return gs.simulate(
-        name="small",
-        seed=5,
-        nodes=30,
-        rounds=12,
-        events=gs.Events(warm_up_rounds=5),
-        snapshots=4,
+        name="small", seed=5, nodes=30, rounds=12, events=gs.Events(warm_up_rounds=5), snapshots=4
     )
 
 
+@pytest.fixture(scope="module")
+def saved(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return run.save(tmp_path_factory.mktemp("saved") / "r", pictures=False)
+
+
 @pytest.fixture
-def rumor(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+def rumor(monkeypatch: Patch) -> ModuleType:
     monkeypatch.syspath_prepend(str(RUMOR.parent))
     return import_module("rumor")
 
 
-def test_a_saved_run_is_that_of_the_command_line(work: Path, run: gs.Run[gs.PeersResult]) -> None:
+def test_a_saved_run_is_that_of_the_command_line(work: Path, run: Run, saved: Path) -> None:
     (work / "s.toml").write_text(SMALL)
     assert sim("run s.toml --no-plots --snapshots 4 --out there") == 0
-    run.save(work / "here", pictures=False)
-    there, here = gs.load("there"), gs.load(work / "here")
+    there, here = gs.load("there"), gs.load(saved)
     assert there.result_hash == here.result_hash == run.result_hash
     assert there.scenario == here.scenario == run.scenario
-    for folder, _, files in os.walk(work / "there"):
-        for name in {*files} - {"summary.json", "scenario.toml"}:
-            file = Path(folder, name)
-            again = work / "here" / file.relative_to(work / "there")
-            assert again.read_bytes() == file.read_bytes(), file
+    ours, theirs = contents(saved), contents(work / "there")
+    for name in theirs.keys() - {"summary.json", "scenario.toml"}:
+        assert ours[name] == theirs[name], name
     # Its file gives the same run again, wherever it lies.
-    assert gs.simulate(work / "here" / "scenario.toml").result_hash == run.result_hash
+    assert gs.simulate(saved / "scenario.toml").result_hash == run.result_hash
 
 
 @pytest.mark.usefixtures("work")
-def test_a_file_a_scenario_and_keys_say_the_same(run: gs.Run[gs.PeersResult]) -> None:
+def test_a_file_a_scenario_and_keys_say_the_same(run: Run) -> None:
     Path("s.toml").write_text(SMALL.replace("seed = 5", "seed = 6"))
     by_file = gs.simulate("s.toml", seed=5, systems=["baseline"])
     scenario = gs.Scenario(name="small", seed=5, nodes=30, rounds=9, systems=["baseline"])
@@ -78,24 +77,19 @@ def test_a_file_a_scenario_and_keys_say_the_same(run: gs.Run[gs.PeersResult]) ->
 def test_systems_are_presets_objects_or_a_mapping() -> None:
     of_list = ["kindred", gs.System("wide", preset="kindred", ring_links=4)]
     named = {"kindred": "kindred", "wide": {"preset": "kindred", "ring_links": 4}}
-    ways: list[Any] = [of_list, named]
-    for systems in ways:
-        found = gs.simulate(systems=systems, **FEW)
-        assert list(found) == ["kindred", "wide"]
-        assert found["wide"].settings["ring_links"] == 4
+    for systems in (of_list, named):
+        found = untyped(systems=systems, **FEW)
+        assert (list(found), found["wide"].settings["ring_links"]) == (["kindred", "wide"], 4)
         assert found["kindred"].settings["ring_links"] != 4
 
 
 def test_churn_and_paths_are_taken_from_the_working_folder(work: Path) -> None:
-    ways: list[Any] = ["t.avt", Path("t.avt"), gs.Churn(trace="t.avt"), {"trace": "t.avt"}]
     hashes = set()
-    for churn in ways:
-        found = gs.simulate(churn=churn, systems=["baseline"])
-        found.save(work / f"{len(list(work.iterdir()))}", pictures=False)
+    for churn in ("t.avt", Path("t.avt"), gs.Churn(trace="t.avt"), {"trace": "t.avt"}):
+        found = untyped(churn=churn, systems=["baseline"])
+        folder = found.save(work / f"{len(list(work.iterdir()))}", pictures=False)
+        assert f'trace = "{work / "t.avt"}"' in (folder / "scenario.toml").read_text()
         hashes.add(found.result_hash)
-    texts = [path.read_text() for path in work.glob("*/scenario.toml")]
-    assert len(texts) == len(ways)
-    assert all(f'trace = "{work / "t.avt"}"' in text for text in texts)
     assert len(hashes) == 1
 
 
@@ -108,14 +102,12 @@ def test_none_leaves_out_what_a_scenario_says(work: Path) -> None:
     assert without.scenario["turnover"] is None
 
 
-def test_measures_are_attributes_and_a_table(run: gs.Run[gs.PeersResult]) -> None:
-    kindred = run["kindred"]
-    summary = run.summary["systems"]["kindred"]
-    assert kindred.hit_ratio == summary["hit_ratio"]
-    assert kindred.delivered == summary["delivered"] > 0
-    assert math.isnan(run["baseline"].friend_utility_final) == (
-        run.summary["systems"]["baseline"]["friend_utility_final"] is None
-    )
+def test_measures_are_attributes_and_a_table(run: Run) -> None:
+    kindred, summary = run["kindred"], run.summary["systems"]
+    assert kindred.hit_ratio == summary["kindred"]["hit_ratio"]
+    assert kindred.delivered == summary["kindred"]["delivered"] > 0
+    nothing = summary["baseline"]["friend_utility_final"] is None
+    assert math.isnan(run["baseline"].friend_utility_final) == nothing
     for one in study_of_kind("peers").measures:
         assert getattr(kindred, one.key) == pytest.approx(kindred.measures[one.key], nan_ok=True)
     assert list(run.measures.index) == ["kindred", "baseline"]
@@ -125,19 +117,15 @@ def test_measures_are_attributes_and_a_table(run: gs.Run[gs.PeersResult]) -> Non
     assert set(kindred.measures) <= set(dir(kindred))
 
 
-def test_measures_are_an_arrow_table_without_pandas(
-    run: gs.Run[gs.PeersResult], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_measures_are_an_arrow_table_without_pandas(run: Run, monkeypatch: Patch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
     table = run.measures
     assert table.column_names[:2] == ["system", "hit_ratio"]
     assert table["system"].to_pylist() == ["kindred", "baseline"]
 
 
-def test_tables_are_arrow_tables_of_all_that_happened(
-    run: gs.Run[gs.PeersResult], tmp_path: Path
-) -> None:
-    kindred, read = run["kindred"], gs.load(run.save(tmp_path / "r", pictures=False))["kindred"]
+def test_tables_are_arrow_tables_of_all_that_happened(run: Run, saved: Path) -> None:
+    kindred, read = run["kindred"], gs.load(saved)["kindred"]
     assert len(kindred.deliveries) == kindred.delivered
     # Of a measure and a table of one name, the measure is the attribute.
     assert kindred.events == kindred.tables["events"].num_rows
@@ -146,11 +134,8 @@ def test_tables_are_arrow_tables_of_all_that_happened(
         assert read.tables[name].to_pandas().equals(table.to_pandas()), name
 
 
-def test_overlays_are_graphs_after_each_snapshot(
-    run: gs.Run[gs.PeersResult], tmp_path: Path
-) -> None:
-    folder = run.save(tmp_path / "r", pictures=False)
-    for one in (run["kindred"], gs.load(folder)["kindred"]):
+def test_overlays_are_graphs_after_each_snapshot(run: Run, saved: Path) -> None:
+    for one in (run["kindred"], gs.load(saved)["kindred"]):
         last = one.overlay()
         assert set(last.nodes) == set(range(30))
         assert last.nodes[3]["identifier"] == one.nodes["identifier"][3].as_py()
@@ -163,72 +148,57 @@ def test_overlays_are_graphs_after_each_snapshot(
             one.overlay(5)
 
 
-def test_an_overlay_that_was_not_kept_says_what_keeps_it(
-    run: gs.Run[gs.PeersResult], tmp_path: Path
-) -> None:
+def test_an_overlay_that_was_not_kept_says_what_keeps_it(run: Run, tmp_path: Path) -> None:
     folder = run.save(tmp_path / "r", pictures=False)
-    for part in ("snapshot_links", "snapshot_nodes"):
-        for file in (folder / "kindred" / part).iterdir():
-            file.unlink()
+    for file in (folder / "kindred").glob("snapshot_*/*"):
+        file.unlink()
     with pytest.raises(gs.SimulationError, match=r"no overlay of kindred was kept: .*snapshots=N"):
         gs.load(folder)["kindred"].overlay()
 
 
-def test_a_run_prints_as_its_table(
-    work: Path, run: gs.Run[gs.PeersResult], capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("work")
+def test_a_run_prints_as_its_table(run: Run, capsys: Capture, monkeypatch: Patch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    (work / "s.toml").write_text(SMALL)
+    Path("s.toml").write_text(SMALL)
     assert sim("run s.toml --no-plots") == 0
     rows = [line for line in capsys.readouterr().out.splitlines() if "│" in line]
     assert len(rows) > 8
-    assert [line for line in str(run).splitlines() if "│" in line] == rows
-    assert repr(run) == str(run)
+    assert ([line for line in str(run).splitlines() if "│" in line], repr(run)) == (rows, str(run))
     assert "\x1b" not in str(run)
     page = run._repr_html_()
     assert page.startswith("<pre")
     assert all(word in page for word in ("hit ratio", "kindred", "baseline"))
 
 
-def test_plots_are_figures_of_a_run_and_of_a_folder(
-    run: gs.Run[gs.PeersResult], tmp_path: Path
-) -> None:
-    read = gs.load(run.save(tmp_path / "r", pictures=False))
+def test_plots_are_figures_of_a_run_and_of_a_folder(run: Run, saved: Path) -> None:
+    read = gs.load(saved)
     assert read.plots == run.plots
     assert {"hit_ratio", "path_length", "traffic"} <= set(run.plots)
-    ours, theirs = run.plot("path_length"), read.plot("path_length")
-    for one in (ours, theirs):
-        bars: list[Any] = list(one.axes[0].patches)
-        assert sum(bar.get_height() for bar in bars) == pytest.approx(
-            2
-        )  # the share of each of two systems
-    with pytest.raises(
-        gs.UnknownNameError, match=r"no plot of the run.*did you mean 'path_length'"
-    ):
+    for one in (run, read):
+        bars: list[Any] = list(one.plot("path_length").axes[0].patches)
+        # The share of each of two systems.
+        assert sum(bar.get_height() for bar in bars) == pytest.approx(2)
+    said = r"no plot of the run.*did you mean 'path_length'"
+    with pytest.raises(gs.UnknownNameError, match=said):
         run.plot("path_lenght")
 
 
-def test_runs_are_compared_by_name(run: gs.Run[gs.PeersResult], tmp_path: Path) -> None:
-    folder = run.save(tmp_path / "r", pictures=False)
-    other = gs.simulate(name="other", systems=["kindred"], **FEW)
-    compared = gs.compare(run, folder, run, other)
-    assert compared.comparison.runs == ("small-5", str(folder), "small-5 (2)", "other-1")
+def test_runs_are_compared_by_name(run: Run, saved: Path) -> None:
+    compared = gs.compare(run, saved, run, gs.simulate(name="other", systems=["kindred"], **FEW))
+    assert compared.comparison.runs == ("small-5", str(saved), "small-5 (2)", "other-1")
     assert "The scenarios differ" in str(compared)
-    assert "The results are identical" in str(gs.compare(run, folder))
+    assert "The results are identical" in str(gs.compare(run, saved))
     row = compared.measures.loc[("kindred", "path_length_mean")]
-    assert row["small-5"] == row[str(folder)] == run["kindred"].path_length_mean
+    assert row["small-5"] == row[str(saved)] == run["kindred"].path_length_mean
     with pytest.raises(gs.SimulationError, match="expected at least one"):
         gs.compare()
 
 
-def test_a_run_is_saved_whole_and_only_where_nothing_is(
-    run: gs.Run[gs.PeersResult], tmp_path: Path
-) -> None:
-    folder = run.save(tmp_path / "r", pictures=False)
+def test_a_run_is_saved_whole_where_nothing_is(run: Run, saved: Path, tmp_path: Path) -> None:
     with pytest.raises(gs.ResultsError, match="already holds results"):
-        run.save(folder)
-    again = gs.load(folder).save(tmp_path / "again")
-    assert (again / "summary.json").read_bytes() == (folder / "summary.json").read_bytes()
+        run.save(saved)
+    again = gs.load(saved).save(tmp_path / "again")
+    assert (again / "summary.json").read_bytes() == (saved / "summary.json").read_bytes()
     assert gs.load(again)["kindred"].deliveries.equals(run["kindred"].deliveries)
     with pytest.raises(gs.ResultsError, match="does not exist, expected a folder with results"):
         gs.load(tmp_path)
@@ -243,16 +213,14 @@ def test_what_a_run_keeps_beside_memory_is_removed_with_it() -> None:
 
 
 def test_a_protocol_needs_no_file(rumor: ModuleType) -> None:
-    ways: list[Any] = [rumor.Rumor(k=1), f"{RUMOR}:Rumor"]
-    first, second = (gs.simulate(one, nodes=60, rounds=8, settings={"k": 1}) for one in ways)
-    assert first.result_hash == second.result_hash
-    assert first.kind == "protocol"
+    ways, keys = (rumor.Rumor(k=1), f"{RUMOR}:Rumor"), {"nodes": 60, "rounds": 8}
+    first, second = (untyped(one, **keys, settings={"k": 1}) for one in ways)
+    assert (first.result_hash, first.kind) == (second.result_hash, "protocol")
     assert first["rumor"].settings["k"] == 1
     assert 0 < first["rumor"].residue < 1
     assert first["rumor"].rounds.num_rows == 9
-    side_by_side = gs.simulate(
-        systems={"eager": rumor.Rumor(k=3), "lazy": rumor.Rumor(k=1)}, nodes=60, rounds=8
-    )
+    systems = {"eager": rumor.Rumor(k=3), "lazy": rumor.Rumor(k=1)}
+    side_by_side = untyped(systems=systems, **keys)
     assert list(side_by_side) == ["eager", "lazy"]
     assert side_by_side["lazy"].residue == first["rumor"].residue
     with pytest.raises(gs.ScenarioError, match=r"Rumor\.kk is no setting.*did you mean 'k'\?"):
@@ -261,8 +229,7 @@ def test_a_protocol_needs_no_file(rumor: ModuleType) -> None:
 
 def test_classes_are_compared_record_by_record(rumor: ModuleType) -> None:
     nodes = import_module("rumor_nodes")
-    pair = gs.scenario_of(rumor.Rumor, nodes.Rumor, nodes=30, rounds=6)
-    assert gs.first_difference(pair) is None
+    assert gs.first_difference(gs.scenario_of(rumor.Rumor, nodes.Rumor, nodes=30, rounds=6)) is None
     other = gs.scenario_of(rumor.Rumor(k=1), nodes.Rumor(k=3), nodes=30, rounds=12)
     assert "in 1-Rumor" in str(gs.first_difference(other))
 
@@ -322,10 +289,7 @@ def test_a_plot_of_a_measure_takes_no_other_plots_name(rumor: ModuleType) -> Non
         (lambda: gs.simulate(engine="cycl"), "synchronous; did you mean 'cycle'?"),
         (lambda: gs.simulate(snapshots=0), "snapshots is 0, expected a number of rounds from 1"),
         (lambda: gs.simulate(kind="trees", snapshots=1), "snapshots is 1, expected left out"),
-        (
-            lambda: untyped(3),
-            "the scenario is 3, expected a scenario, the path of its",
-        ),
+        (lambda: untyped(3), "the scenario is 3, expected a scenario, the path of its"),
         (lambda: gs.simulate("none.toml"), "none.toml: the scenario file is missing"),
         (lambda: gs.simulate("none.py:Rumor"), "protocol is of no file"),
         (lambda: gs.sweep(nodes=10, seeds=[1], events={"x": 1}), "events.x is an unknown key"),
@@ -338,7 +302,7 @@ def test_a_wrong_argument_is_one_sentence(wrong: Callable[[], object], sentence:
     assert "\n" not in str(caught.value)
 
 
-def test_a_name_that_a_result_has_not_is_one_sentence(run: gs.Run[gs.PeersResult]) -> None:
+def test_a_name_that_a_result_has_not_is_one_sentence(run: Run) -> None:
     with pytest.raises(KeyError, match=r"'kindrd' is no system of the run.*did you mean 'kindred'"):
         _ = run["kindrd"]
     assert run.get("nobody") is None
@@ -349,7 +313,7 @@ def test_a_name_that_a_result_has_not_is_one_sentence(run: gs.Run[gs.PeersResult
         _ = run["kindred"].tables["delivery"]
 
 
-def test_a_sweep_refuses_a_protocol_of_the_script_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sweep_refuses_a_protocol_of_the_script_itself(monkeypatch: Patch) -> None:
     monkeypatch.setattr(Counting, "__module__", "__main__")
     with pytest.raises(gs.ScenarioError, match="'Counting', expected a class of another file"):
         gs.sweep(Counting, seeds=[1], nodes=10)
@@ -362,14 +326,11 @@ def test_a_sweep_takes_keys_and_protocols(rumor: ModuleType) -> None:
     chosen = frame[(frame.seed == 2) & (frame["events.per_round"] == 2)]
     assert set(chosen.result_hash) == {one.result_hash}
     assert len(gs.means_of(frame)) > 0
-    of_protocol = gs.sweep(rumor.Rumor(k=1), seeds=[4], nodes=30, rounds=5)
-    (single,) = of_protocol.result_hash
+    (single,) = gs.sweep(rumor.Rumor(k=1), seeds=[4], nodes=30, rounds=5).result_hash
     assert single == gs.simulate(rumor.Rumor(k=1), seed=4, nodes=30, rounds=5).result_hash
 
 
-def test_progress_is_shown_on_a_terminal_alone(
-    monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
+def test_progress_is_shown_on_a_terminal_alone(monkeypatch: Patch, capsys: Capture) -> None:
     keys: Any = {**FEW, "systems": ["baseline"]}
     quiet = gs.simulate(**keys)
     assert capsys.readouterr().err == ""
@@ -382,15 +343,12 @@ def test_progress_is_shown_on_a_terminal_alone(
     assert terminal.getvalue() != ""
 
 
-def test_the_example_of_the_reference_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_the_example_of_the_reference_runs(work: Path, capsys: Capture) -> None:
     page = (ROOT / "docs" / "reference" / "simulator.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"(?ms)^```python\n(.*?)^```", page)
     exec(compile(code, "simulator.md", "exec"), {})
     shown = capsys.readouterr().out
     assert "hit ratio" in shown
     assert "The results are identical." in shown
-    assert (tmp_path / "path_length.png").read_bytes().startswith(b"\x89PNG")
-    assert (tmp_path / "results" / "report.html").is_file()
+    assert (work / "path_length.png").read_bytes().startswith(b"\x89PNG")
+    assert (work / "results" / "report.html").is_file()

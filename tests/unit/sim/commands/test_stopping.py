@@ -14,25 +14,29 @@ from queue import Queue
 
 import pytest
 
-from gossamer.sim.commands.progress import (
-    ProgressLines,
-    progress_bars,
-    reminded,
-    stops_between_rounds,
-)
+from gossamer.sim.commands import progress
 from gossamer.sim.results.results import whole_folder
 from support.installed_command import MadeUpSimulation, content_of, unchanged
 from support.other_processes import another_at_work
 from support.sim_commands import sim
 
 Capture = pytest.CaptureFixture[str]
+Patch = pytest.MonkeyPatch
+Simulation = MadeUpSimulation
+
+
+def interrupt(simulation: Simulation, line: str) -> None:
+    simulation.leaves_checkpoint = True
+    simulation.meanwhile = lambda: signal.raise_signal(signal.SIGINT)
+    assert sim(line) == 130
+    simulation.meanwhile = lambda: None
 
 
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )
 def test_a_signal_before_a_checkpoint_leaves_nothing(
-    work: Path, simulation: MadeUpSimulation, capsys: Capture, number: signal.Signals, code: int
+    work: Path, simulation: Simulation, capsys: Capture, number: signal.Signals, code: int
 ) -> None:
     simulation.meanwhile = lambda: signal.raise_signal(number)
     assert sim("run s.toml --out o") == code
@@ -41,41 +45,33 @@ def test_a_signal_before_a_checkpoint_leaves_nothing(
     assert set(content_of(work)) == {"s.toml", "t.avt"}
 
 
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
 @pytest.mark.usefixtures("work")
-def test_ctrl_c_tells_how_to_resume(simulation: MadeUpSimulation, capsys: Capture) -> None:
-    simulation.leaves_checkpoint = True
-    simulation.meanwhile = lambda: signal.raise_signal(signal.SIGINT)
-    assert sim("run s.toml --seed 7 --no-plots") == 130
+def test_ctrl_c_tells_how_to_resume(simulation: Simulation, capsys: Capture) -> None:
+    interrupt(simulation, "run s.toml --seed 7 --no-plots")
     told = capsys.readouterr().err.splitlines()[-1]
     assert "the checkpoint in results/small-7.unfinished is kept" in told
     command = re.search(r"go on with it by 'gossamer sim (.*)'$", told)
     assert command is not None
     assert os.listdir("results") == ["small-7.unfinished"]
-
-    simulation.meanwhile = lambda: None
     assert sim(command[1] + " --no-plots") == 0
     (first, text, fresh), (second, kept, resumed) = simulation.calls
-    assert (first, text) == (second, kept)
-    assert (fresh, resumed) == (False, True)
+    assert (first, text, fresh, resumed) == (second, kept, False, True)
     assert os.listdir("results") == ["small-7"]
 
 
-def interrupt(simulation: MadeUpSimulation, line: str) -> None:
-    simulation.leaves_checkpoint = True
-    simulation.meanwhile = lambda: signal.raise_signal(signal.SIGINT)
-    assert sim(line) == 130
-    simulation.meanwhile = lambda: None
-
-
 @pytest.mark.usefixtures("work")
-def test_resume_finds_the_only_unfinished_run_or_starts_over(simulation: MadeUpSimulation) -> None:
+def test_resume_finds_the_only_unfinished_run_or_starts_over(simulation: Simulation) -> None:
     assert sim("run s.toml --no-plots") == 0
     interrupt(simulation, "run s.toml")
     assert sim("run s.toml --no-plots --resume") == 0
     assert set(os.listdir("results")) == {"small-5", "small-5-2"}
     interrupt(simulation, "run s.toml --out o")
-    for file in Path("o.unfinished/checkpoint").iterdir():
-        file.unlink()
+    Path("o.unfinished/checkpoint/kindred.checkpoint").unlink()
     assert sim("run s.toml --no-plots --out o --resume") == 0
     assert os.path.isfile("o/summary.json")
     assert not os.path.exists("o.unfinished")
@@ -92,7 +88,7 @@ def test_resume_finds_the_only_unfinished_run_or_starts_over(simulation: MadeUpS
     ],
 )
 def test_what_cannot_be_resumed_or_begun_says_why(
-    work: Path, simulation: MadeUpSimulation, capsys: Capture, runs: list[str], line: str, said: str
+    work: Path, simulation: Simulation, capsys: Capture, runs: list[str], line: str, said: str
 ) -> None:
     for earlier in runs:
         interrupt(simulation, earlier)
@@ -101,12 +97,11 @@ def test_what_cannot_be_resumed_or_begun_says_why(
         assert sim(f"run s.toml {line}") == 2
     told = capsys.readouterr().err
     assert said in told
-    assert told.count("\n") == 1
-    assert len(simulation.calls) == len(runs)
+    assert (told.count("\n"), len(simulation.calls)) == (1, len(runs))
 
 
 def test_signals_and_others_at_work_are_told_by_commands_that_keep_nothing(
-    work: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    work: Path, monkeypatch: Patch, capsys: Capture
 ) -> None:
     def half_written(out: Path, **_: object) -> None:
         with whole_folder(out, replace=False):
@@ -124,7 +119,7 @@ def test_signals_and_others_at_work_are_told_by_commands_that_keep_nothing(
 
 @pytest.mark.parametrize("line", ["run s.toml --out o", "run s.toml --out o --resume"])
 def test_a_run_beside_a_live_one_is_refused(
-    work: Path, simulation: MadeUpSimulation, capsys: Capture, line: str
+    work: Path, simulation: Simulation, capsys: Capture, line: str
 ) -> None:
     interrupt(simulation, "run s.toml --out o")
     capsys.readouterr()
@@ -140,7 +135,9 @@ def test_a_run_beside_a_live_one_is_refused(
 def test_a_second_ctrl_c_interrupts_at_once() -> None:
     before = signal.getsignal(signal.SIGINT)
     reports: list[int] = []
-    with stops_between_rounds(lambda _system, done, _total: reports.append(done)) as report:
+    with progress.stops_between_rounds(
+        lambda _system, done, _total: reports.append(done)
+    ) as report:
         report("v", 1, 3)
         signal.raise_signal(signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):
@@ -151,16 +148,11 @@ def test_a_second_ctrl_c_interrupts_at_once() -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def test_progress_is_bars_on_a_terminal_and_else_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_bars_on_a_terminal_and_else_lines(monkeypatch: Patch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     for stream in (Terminal(), io.StringIO()):
         monkeypatch.setattr(sys, "stderr", stream)
-        with progress_bars() as report:
+        with progress.progress_bars() as report:
             report("kindred", 5, 10)
             report("baseline", 10, 10)
         assert ("5/10" in stream.getvalue()) == stream.isatty()
@@ -177,11 +169,11 @@ class Clock:
 
 def test_lines_of_progress_come_by_tenths_or_minutes_and_never_fast() -> None:
     clock, lines = Clock(), list[str]()
-    report = ProgressLines("rounds", clock=clock, write=lines.append)
+    report = progress.ProgressLines("rounds", clock=clock, write=lines.append)
     report("a", 0, 1000)
     report("b", 0, 1000)
     assert lines == ["gossamer: a 0 of 1,000 rounds, a first run compiles"]
-    ProgressLines("tasks", beginning="begun", clock=clock, write=lines.append)("b", 0, 2)
+    progress.ProgressLines("tasks", beginning="begun", clock=clock, write=lines.append)("b", 0, 2)
     assert lines.pop() == "gossamer: b 0 of 2 tasks, begun"
     for done in range(1, 401):  # within five seconds of the first
         clock.now = done / 100
@@ -198,9 +190,9 @@ def test_lines_of_progress_come_by_tenths_or_minutes_and_never_fast() -> None:
     assert lines[-1].endswith("b 3 of 1,000 rounds, after 65 s")
 
 
-def test_waiting_for_the_first_round_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_the_first_round_is_seen(monkeypatch: Patch) -> None:
     clock, lines = Clock(), list[str]()
-    report = ProgressLines("rounds", clock=clock, write=lines.append)
+    report = progress.ProgressLines("rounds", clock=clock, write=lines.append)
     for second in range(25):  # not even what is run is known
         clock.now = float(second)
         report.remind()
@@ -220,7 +212,7 @@ def test_waiting_for_the_first_round_is_seen(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("TERM", "xterm")
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    with progress_bars() as show:
+    with progress.progress_bars() as show:
         show("a", 0, 40)
     assert re.search(f"preparing, {compiling}.* 0 s", terminal.getvalue())
     assert "0/40 rounds" in terminal.getvalue()
@@ -228,7 +220,7 @@ def test_waiting_for_the_first_round_is_seen(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_reminders_come_until_the_end_of_the_block() -> None:
     calls: Queue[int] = Queue()
-    with reminded(lambda: calls.put(1), every_s=0.001):
+    with progress.reminded(lambda: calls.put(1), every_s=0.001):
         assert [calls.get(timeout=20) for _ in range(3)] == [1, 1, 1]
         assert "progress" in {thread.name for thread in threading.enumerate()}
     assert "progress" not in {thread.name for thread in threading.enumerate()}
@@ -237,7 +229,9 @@ def test_reminders_come_until_the_end_of_the_block() -> None:
 @pytest.mark.parametrize(("round_s", "rounds"), [(0.001, 5000), (1.0, 400), (30.0, 1000)])
 def test_a_run_of_any_length_writes_few_lines(round_s: float, rounds: int) -> None:
     clock, times = Clock(), []
-    report = ProgressLines("rounds", clock=clock, write=lambda _line: times.append(clock.now))
+    report = progress.ProgressLines(
+        "rounds", clock=clock, write=lambda _line: times.append(clock.now)
+    )
     for done in range(rounds + 1):
         clock.now = done * round_s
         report("a", done, rounds)

@@ -30,8 +30,7 @@ WORLDS: dict[str, dict[str, Any]] = {
 def test_nodes_and_interpreted_rules_do_the_same(world: str) -> None:
     """With samplers, layers, delays, jitter, crashes, returns and whatever links do."""
     keys = {"nodes": larger(20, 30), "rounds": 26, **WORLDS[world]}
-    scenario = scenario_of(*BOTH, folder=PROTOCOLS, **keys)
-    assert first_difference(scenario, interpreted=True) is None
+    assert first_difference(scenario_of(*BOTH, folder=PROTOCOLS, **keys), interpreted=True) is None
 
 
 @pytest.mark.parametrize("world", WORLDS)
@@ -160,8 +159,7 @@ class Own(Node):
 def test_settings_are_those_of_the_scenario(tmp_path: Path, step: int) -> None:
     protocol = protocol_file(tmp_path, f"counting_by_{step}", COUNTING.format(more=""))
     given = {"nodes": 3, "rounds": 4, "settings": {"step": step}}
-    scenario = scenario_of(protocol, folder=tmp_path, **given)
-    (system,) = simulate_custom(scenario).systems.values()
+    (system,) = simulate_custom(scenario_of(protocol, folder=tmp_path, **given)).systems.values()
     assert system.rounds["in_steps"].tolist() == [100, 101, 102, 103, 104]
 
 

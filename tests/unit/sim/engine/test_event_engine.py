@@ -23,6 +23,7 @@ from gossamer.sim.errors import ScenarioError
 from support import chatter
 from support.ping_protocol import PING, SEND, TICK, log_records, make_pings, ping_step, send_command
 
+Make = Callable[[], Any]
 NODES = 8
 WAY = 10
 
@@ -32,15 +33,9 @@ def constant(ticks: int) -> LinkConditions:
 
 
 def engine_of(timers: tuple[int, ...] = (), nodes: int = NODES, **options: Any) -> EventEngine:
-    made: dict[str, Any] = {
-        "observe": log_records,
-        "collector": np.zeros((400, 5), np.int64),
-        "reserve": 256,
-        "queue_words": 64,
-        "period": 100,
-    }
-    state, network = make_pings(nodes), make_network(nodes)
-    return EventEngine(state, ping_step, timers, network, 3, **(made | options))
+    made: dict[str, Any] = {"period": 100, "reserve": 256, "queue_words": 64}
+    made |= {"observe": log_records, "collector": np.zeros((400, 5), np.int64)} | options
+    return EventEngine(make_pings(nodes), ping_step, timers, make_network(nodes), 3, **made)
 
 
 def by_sender(latency: int = WAY) -> EventEngine:
@@ -50,11 +45,14 @@ def by_sender(latency: int = WAY) -> EventEngine:
     return engine_of((TICK,), links=links, firing_ticks=lambda _cycle: ticks, by_sender=True)
 
 
+def log_of(engine: EventEngine | WindowEngine) -> list[list[int]]:
+    """(tick, kind, to, from, last word) of all records in the order in which they were taken."""
+    rows: list[list[int]] = engine.collector[1 : engine.collector[0, 0] + 1].tolist()
+    return rows
+
+
 def logged(engine: EventEngine, kind: int) -> list[list[int]]:
-    """(to, from, last word) of the records of a kind in the order in which they were taken."""
-    log = engine.collector
-    rows = log[1 : log[0, 0] + 1]
-    return [row[2:].tolist() for row in rows if row[1] == kind]
+    return [row[2:] for row in log_of(engine) if row[1] == kind]
 
 
 def test_messages_arrive_whole_after_the_latency() -> None:
@@ -64,8 +62,7 @@ def test_messages_arrive_whole_after_the_latency() -> None:
     engine.run_until(27)
     assert engine.state.taken[2] == 0
     engine.run_until(28)
-    assert engine.state.taken[2] == 1
-    assert engine.pending == 0
+    assert (engine.state.taken[2], engine.pending) == (1, 0)
     engine = engine_of(queue_words=1)
     bodies = {to: list(range(1000 * to, 1000 * to + 3 * to)) for to in range(1, NODES)}
     for to, body in bodies.items():
@@ -80,8 +77,7 @@ def test_records_of_one_tick_are_taken_in_order_of_insertion() -> None:
     for body in (5, 6, 7):
         engine.inject(send_command(0, 1, body), at=50)
     engine.run_until(51)
-    kinds = engine.collector[1:7, 1].tolist()
-    assert kinds == [SEND] * 3 + [PING] * 3
+    assert engine.collector[1:7, 1].tolist() == [SEND] * 3 + [PING] * 3
     assert [word for _, _, word in logged(engine, PING)] == [5, 6, 7]
 
 
@@ -90,8 +86,7 @@ def test_timers_fire_once_a_round_at_its_ticks() -> None:
     engine.run_cycle()
     assert engine.state.fired.tolist() == [1] * NODES
     engine.run_until(1000)
-    assert engine.state.fired.tolist() == [10] * NODES
-    assert engine.cycle == 10
+    assert (engine.state.fired.tolist(), engine.cycle) == ([10] * NODES, 10)
 
     # With ticks that differ from round to round; those of one tick in order of node.
     def firing_ticks(cycle: int) -> Any:
@@ -99,8 +94,7 @@ def test_timers_fire_once_a_round_at_its_ticks() -> None:
 
     engine = engine_of((TICK,), firing_ticks=firing_ticks)
     engine.run_until(100 + 41)
-    order = [to for to, _, _ in logged(engine, TICK)]
-    assert order == [0, 3, 6, 1, 4, 7, 2, 5, 0, 3, 6, 1, 4, 7]
+    assert [to for to, _, _ in logged(engine, TICK)] == [0, 3, 6, 1, 4, 7, 2, 5, 0, 3, 6, 1, 4, 7]
     assert engine.collector[1:15, 0].tolist() == [0] * 8 + [1] * 6
 
 
@@ -118,8 +112,7 @@ def test_a_command_is_taken_at_once_and_before_the_timers_of_its_tick() -> None:
     engine = engine_of((TICK,), firing_ticks=lambda _cycle: np.zeros((NODES, 1), np.int64))
     engine.run_cycle()
     engine.inject(send_command(0, 1))
-    assert engine.state.taken[1] == 1
-    assert engine.tick == 100
+    assert (engine.state.taken[1], engine.tick) == (1, 100)
     assert engine.state.fired.tolist() == [1] * NODES
     assert engine.collector[NODES + 1 : NODES + 3, :2].tolist() == [[1, SEND], [1, PING]]
 
@@ -127,8 +120,7 @@ def test_a_command_is_taken_at_once_and_before_the_timers_of_its_tick() -> None:
 def test_default_phases_keep_the_order_of_timers_and_impossible_ones_are_named() -> None:
     phases = draw_phases(1000, 3, 10, seed=4)
     assert (np.diff(phases, axis=1) == 1).all()
-    assert phases.min() == 0
-    assert phases.max() == 9
+    assert (phases.min(), phases.max()) == (0, 9)
     twice_at_once = {"firing_ticks": lambda _cycle: np.full((NODES, 2), 100)}
     for field, options in (("period", {"period": 1}), ("firing_ticks", twice_at_once)):
         with pytest.raises(ScenarioError, match=f"^{field} is "):
@@ -215,8 +207,7 @@ def test_the_size_of_steps_in_time_changes_nothing() -> None:
 
 def taken_by(engine: EventEngine, row: int) -> list[tuple[int, int, int]]:
     """(kind, from, last word) of what a row took, in order."""
-    log = engine.collector[1 : engine.collector[0, 0] + 1].tolist()
-    return [(kind, source, word) for _, kind, to, source, word in log if to == row]
+    return [(kind, source, word) for _, kind, to, source, word in log_of(engine) if to == row]
 
 
 def test_a_row_takes_timers_then_arrivals_by_sender_then_its_own() -> None:
@@ -234,12 +225,10 @@ def test_a_command_without_a_tick_is_taken_ahead_of_what_is_due_and_links_need_l
     engine.inject(send_command(1, 2, 0), at=WAY)
     engine.run_until(2 * WAY)
     engine.inject(send_command(2, 4, 9))
-    assert taken_by(engine, 2) == [(SEND, 2, 9)]
-    assert engine.pending == 2
+    assert (taken_by(engine, 2), engine.pending) == ([(SEND, 2, 9)], 2)
     engine.run_cycle()
     assert taken_by(engine, 2) == [(SEND, 2, 9), (TICK, 2, 2), (PING, 1, 0)]
-    assert taken_by(engine, 4)[-1] == (PING, 2, 9)
-    assert engine.pending == 0
+    assert (taken_by(engine, 4)[-1], engine.pending) == ((PING, 2, 9), 0)
     with pytest.raises(ScenarioError, match="latency is 0, expected at least 1 tick"):
         by_sender(latency=0)
 
@@ -261,32 +250,19 @@ def test_a_tick_of_many_records_is_sorted() -> None:
 
 def ping_engine(**options: Any) -> WindowEngine:
     """Pings that take WAY ticks, with a log of all records."""
-    made: dict[str, Any] = {
-        "period": 100,
-        "links": make_link_conditions(NODES, latency=constant_latency(WAY)),
-        "observe": log_records,
-        "collector": np.zeros((4000, 5), np.int64),
-        "reserve": 256,
-    }
-    state, network = make_pings(NODES), make_network(NODES)
-    return WindowEngine(state, ping_step, (TICK,), network, 3, **(made | options))
+    made: dict[str, Any] = {"period": 100, "reserve": 256, "links": constant(WAY)}
+    made |= {"observe": log_records, "collector": np.zeros((4000, 5), np.int64)} | options
+    return WindowEngine(make_pings(NODES), ping_step, (TICK,), make_network(NODES), 3, **made)
 
 
 def chatter_engine(**options: Any) -> WindowEngine:
     """Nodes that chat a lot, with everything at its smallest."""
     nodes = 40
-    state = chatter.make_chatter(nodes)
-    made: dict[str, Any] = {
-        "period": 100,
-        "links": make_link_conditions(nodes, seed=1, latency=uniform_latency(5, 900)),
-        "observe": chatter.listen,
-        "collector": state,
-        "reserve": chatter.RESERVE,
-        "shard_rows": 4,
-        "store_words": 1,
-    }
-    timers, network = (chatter.FIRST_TIMER,), make_network(nodes)
-    return WindowEngine(state, chatter.chatter_step, timers, network, 3, **(made | options))
+    state, timers = chatter.make_chatter(nodes), (chatter.FIRST_TIMER,)
+    links = make_link_conditions(nodes, seed=1, latency=uniform_latency(5, 900))
+    made: dict[str, Any] = {"period": 100, "shard_rows": 4, "store_words": 1, "links": links}
+    made |= {"observe": chatter.listen, "collector": state, "reserve": chatter.RESERVE} | options
+    return WindowEngine(state, chatter.chatter_step, timers, make_network(nodes), 3, **made)
 
 
 def test_commands_far_ahead_are_taken_at_their_tick() -> None:
@@ -295,13 +271,11 @@ def test_commands_far_ahead_are_taken_at_their_tick() -> None:
     ticks = [3, 70, 700, 4095, 9999]
     for tick in ticks:
         engine.inject(send_command(0, 1), at=tick)
-    taken = []
-    for tick in ticks:
+    for done, tick in enumerate(ticks):
         engine.run_until(tick)
-        before = (engine.collector[:, 1] == SEND).sum()
+        assert (engine.collector[:, 1] == SEND).sum() == done
         engine.run_until(tick + 1)
-        taken.append(int((engine.collector[:, 1] == SEND).sum() - before))
-    assert taken == [1] * len(ticks)
+        assert (engine.collector[:, 1] == SEND).sum() == done + 1
 
 
 @pytest.mark.parametrize(
@@ -311,9 +285,7 @@ def test_commands_far_ahead_are_taken_at_their_tick() -> None:
         (ping_engine, chatter_engine, "calendar.words"),
     ],
 )
-def test_the_past_and_snapshots_of_other_engines_are_refused(
-    make: Callable[[], Any], other: Callable[[], Any], part: str
-) -> None:
+def test_the_past_and_snapshots_of_others_are_refused(make: Make, other: Make, part: str) -> None:
     engine = make()
     engine.run_until(30)
     with pytest.raises(ValueError, match="tick is 29, expected 30 to"):
@@ -331,21 +303,13 @@ def test_the_past_and_snapshots_of_other_engines_are_refused(
         engine.restore(broken)
 
 
-@pytest.mark.parametrize(
-    ("options", "field"),
-    [
-        ({"period": 0}, "period"),
-        ({"window": 0}, "window"),
-        ({"window": WAY + 1}, "window"),
-        ({"shard_rows": 12}, "shard_rows"),
-        ({"shard_rows": 0}, "shard_rows"),
-        ({"links": make_link_conditions(NODES)}, "latency"),
-        ({"firing_ticks": lambda _cycle: np.full((NODES, 1), 100)}, "firing_ticks"),
-    ],
-)
-def test_impossible_arguments_are_named(options: dict[str, Any], field: str) -> None:
-    with pytest.raises(ScenarioError, match=f"^{field} is "):
-        ping_engine(**options).run_cycle()
+def test_impossible_arguments_are_named() -> None:
+    late = {"firing_ticks": lambda _cycle: np.full((NODES, 1), 100)}
+    wrong = ({"period": 0}, {"window": 0}, {"window": WAY + 1}, {"shard_rows": 12})
+    for options in (*wrong, {"shard_rows": 0}, late, {"links": make_link_conditions(NODES)}):
+        (name,) = options
+        with pytest.raises(ScenarioError, match=f"^{'latency' if name == 'links' else name} is "):
+            ping_engine(**options).run_cycle()
 
 
 def test_windows_suit_links_whose_least_latency_is_a_fiftieth_of_a_round() -> None:
@@ -370,19 +334,16 @@ def test_a_store_or_an_outbox_that_may_not_grow_says_so() -> None:
 def test_a_row_that_takes_a_great_many_takes_them_in_order() -> None:
     """More entries than are sorted as they come, from more senders than one."""
     engine = ping_engine(firing_ticks=lambda _cycle: np.zeros((0, 1), np.int64))
-    draws = np.random.default_rng(4)
-    sources = draws.integers(0, NODES, 700)
+    sources = np.random.default_rng(4).integers(0, NODES, 700)
     for number, source in enumerate(sources.tolist()):
         engine.inject(send_command(source, (source + 1) % NODES, number), at=5)
     for number, source in enumerate(sources.tolist()):
         if source != 3:
             engine.inject(send_command(source, 3, 1000 + number), at=6)
     engine.run_until(50)
-    log = engine.collector[1 : engine.collector[0, 0] + 1]
-    to_three = [(int(row[3]), int(row[4])) for row in log if row[2] == 3 and row[4] >= 1000]
+    to_three = [row[3:] for row in log_of(engine) if row[2] == 3 and row[4] >= 1000]
     pings = [pair for pair in to_three if pair[0] != 3]
-    assert len(pings) == int((sources != 3).sum())
-    assert pings == sorted(pings)
+    assert (len(pings), pings) == (int((sources != 3).sum()), sorted(pings))
 
 
 def test_the_number_of_threads_can_change_on_the_way() -> None:
@@ -399,8 +360,7 @@ def test_the_number_of_threads_can_change_on_the_way() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="only some systems pin threads")
 def test_threads_stay_on_their_cores_and_a_single_one_is_pinned_nowhere() -> None:
-    assert spread_over_cores(1) == [None]
-    assert spread_over_cores(100_000) == [None] * 100_000
+    assert (spread_over_cores(1), spread_over_cores(100_000)) == ([None], [None] * 100_000)
     allowed = os.sched_getaffinity(0)
     core = min(allowed)
     seen: dict[int, set[int]] = {}

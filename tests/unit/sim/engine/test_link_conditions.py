@@ -17,18 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.protocol.kernel.rules import use_compiled
+from gossamer.sim.engine import latency as models
 from gossamer.sim.engine.bandwidth import make_bandwidth, make_sizes, ticks_through
 from gossamer.sim.engine.cycle_engine import make_network
 from gossamer.sim.engine.event_engine import EventEngine, make_transitions
-from gossamer.sim.engine.latency import (
-    constant_latency,
-    coordinate_latency,
-    least_ticks,
-    lognormal_latency,
-    matrix_latency,
-    trip_ticks,
-    uniform_latency,
-)
+from gossamer.sim.engine.latency import constant_latency, matrix_latency, trip_ticks
 from gossamer.sim.engine.link_conditions import LossPeriod, Partition, make_link_conditions
 from gossamer.sim.errors import ScenarioError
 from support.ping_protocol import PING, log_records, make_pings, ping_step, send_command
@@ -38,26 +31,24 @@ NODES = 6
 SIZES = make_sizes([-1] * PING + [100], [0] * PING + [1])
 
 
+Commands = list[tuple[int, int, int]]
+
+
 def run_pings(
-    commands: list[tuple[int, int, int]],
-    until: int = 10_000,
-    network: dict[str, Any] | None = None,
-    transitions: Any = None,
-    rates: dict[str, Any] | None = None,
-    **conditions: Any,
+    commands: Commands, until: int = 10_000, network: Any = None, rates: Any = None, **more: Any
 ) -> EventEngine:
     """Send pings (tick, from, to) whose body is their place in the list, and run."""
     if rates is not None:
-        conditions["bandwidth"] = make_bandwidth(NODES, SIZES, **rates)
+        more["bandwidth"] = make_bandwidth(NODES, SIZES, **rates)
     engine = EventEngine(
         *(make_pings(NODES), ping_step, (), make_network(NODES, **(network or {})), 1),
         period=100,
-        links=make_link_conditions(NODES, **conditions),
-        transitions=transitions,
-        observe=log_records,
-        collector=np.zeros((5000, 5), np.int64),
         reserve=64,
         queue_words=64,
+        transitions=more.pop("down", None),
+        links=make_link_conditions(NODES, **more),
+        observe=log_records,
+        collector=np.zeros((5000, 5), np.int64),
     )
     for number, (tick, source, to) in enumerate(commands):
         engine.inject(send_command(source, to, number), at=tick)
@@ -66,12 +57,12 @@ def run_pings(
 
 
 def arrivals(engine: EventEngine) -> list[int]:
-    log = engine.collector[1 : engine.collector[0, 0] + 1]
-    return [int(row[4]) for row in log if row[1] == PING]
+    log = engine.collector[1 : engine.collector[0, 0] + 1].tolist()
+    return [row[4] for row in log if row[1] == PING]
 
 
 def test_latency_loss_and_duplication_are_drawn_by_message() -> None:
-    engine = run_pings([(0, 0, 1)] * 300, latency=uniform_latency(10, 60), seed=5)
+    engine = run_pings([(0, 0, 1)] * 300, latency=models.uniform_latency(10, 60), seed=5)
     assert sorted(arrivals(engine)) == list(range(300))
     assert arrivals(engine) != list(range(300))
     messages = [(k, 0, 1) for k in range(4000)]
@@ -86,7 +77,7 @@ def test_latency_loss_and_duplication_are_drawn_by_message() -> None:
 def test_draws_of_a_message_depend_on_nothing_but_its_sender() -> None:
     """Other traffic changes neither which messages get lost nor the order of the rest."""
     rough: dict[str, Any] = {"loss": 0.3, "duplication": 0.2, "seed": 9}
-    rough["latency"] = uniform_latency(1, 500)
+    rough["latency"] = models.uniform_latency(1, 500)
     alone = run_pings([(k, 0, 1) for k in range(200)], **rough)
     others = [(k % 97, 2 + k % 3, 1 + k % 2) for k in range(500)]
     amid = run_pings([(k, 0, 1) for k in range(200)] + others, **rough)
@@ -99,25 +90,22 @@ def test_a_dead_node_is_reported_after_the_way_to_it_and_back(reports: bool, ret
     down = make_transitions([0], [1], [False])
     network = {"reports_unreachable": reports}
     latency = constant_latency(30)
-    early = run_pings([(0, 0, 1)], 60, network, down, latency=latency)
-    late = run_pings([(0, 0, 1)], 61, network, down, latency=latency)
-    assert early.state.returned[0] == 0
-    assert late.state.returned[0] == returned
-    assert late.counts()["to_dead_nodes"] == 1
-    assert late.pending == 0
+    early, late = (
+        run_pings([(0, 0, 1)], until, network, down=down, latency=latency) for until in (60, 61)
+    )
+    assert (early.state.returned[0], late.state.returned[0]) == (0, returned)
+    assert (late.counts()["to_dead_nodes"], late.pending) == (1, 0)
     down = make_transitions([0, 45], [1, 0], [False, False])
-    sender_died = run_pings([(0, 0, 1)], transitions=down, latency=latency)
+    sender_died = run_pings([(0, 0, 1)], down=down, latency=latency)
     assert sender_died.state.returned.sum() == sender_died.pending == 0
 
 
 @pytest.mark.parametrize("reports", [True, False])
 def test_a_partition_stops_what_is_sent_across_while_it_lasts(reports: bool) -> None:
-    partition = Partition(100, 200, np.array([0, 0, 0, 1, 1, 1]))
-    commands = [(99, 0, 3), (100, 0, 3), (150, 0, 1), (150, 3, 4), (199, 5, 2), (200, 5, 2)]
     engine = run_pings(
-        commands,
+        [(99, 0, 3), (100, 0, 3), (150, 0, 1), (150, 3, 4), (199, 5, 2), (200, 5, 2)],
         network={"reports_unreachable": reports},
-        partitions=[partition],
+        partitions=[Partition(100, 200, np.array([0, 0, 0, 1, 1, 1]))],
         latency=constant_latency(20),
     )
     assert sorted(arrivals(engine)) == [0, 2, 3, 5]
@@ -131,30 +119,25 @@ def test_a_node_serves_one_message_at_a_time() -> None:
     assert [row[1] for row in taken] == [0, 1, 2]
     last = run_pings(commands, 31, service_ticks=10)
     assert last.state.taken[1:3].tolist() == [3, 1]
-    assert last.links.longest.tolist() == [0, 3, 1, 0, 0, 0]
-    assert last.links.waiting.sum() == 0
+    assert (last.links.longest.tolist(), last.links.waiting.sum()) == ([0, 3, 1, 0, 0, 0], 0)
     by_node = run_pings([(0, 0, 1), (0, 0, 2)], 50, service_ticks=np.array([0, 50, 0, 0, 0, 0]))
     assert by_node.state.taken.tolist() == [0, 0, 1, 0, 0, 0]
 
 
 def test_an_input_queue_drops_what_it_cannot_hold_and_what_is_of_a_node_that_dies() -> None:
     engine = run_pings([(k, 0, 1) for k in range(10)], service_ticks=100, queue_limit=4)
-    assert arrivals(engine) == [0, 1, 2, 3]
-    assert engine.counts()["queue_overflowed"] == 6
+    assert (arrivals(engine), engine.counts()["queue_overflowed"]) == ([0, 1, 2, 3], 6)
     assert engine.links.longest[1] == 4
     down = make_transitions([15], [1], [False])
-    engine = run_pings([(0, 0, 1)] * 3, transitions=down, service_ticks=10)
-    assert engine.state.taken[1] == 1
-    assert engine.state.returned[0] == 2
+    engine = run_pings([(0, 0, 1)] * 3, down=down, service_ticks=10)
+    assert (engine.state.taken[1], engine.state.returned[0]) == (1, 2)
     assert engine.counts()["to_dead_nodes"] == 2
 
 
 def test_a_round_admits_so_many_records_of_the_limited_kind() -> None:
     network = {"limited_kind": PING, "capacity": 2}
-    commands = [(tick, 0, 1) for tick in (10, 20, 30, 99, 100, 110, 120)]
-    engine = run_pings(commands, network=network)
-    assert arrivals(engine) == [0, 1, 4, 5]
-    assert engine.counts()["beyond_capacity"] == 3
+    engine = run_pings([(tick, 0, 1) for tick in (10, 20, 30, 99, 100, 110, 120)], network=network)
+    assert (arrivals(engine), engine.counts()["beyond_capacity"]) == ([0, 1, 4, 5], 3)
 
 
 def test_a_matrix_gives_the_latency_between_sites() -> None:
@@ -164,8 +147,7 @@ def test_a_matrix_gives_the_latency_between_sites() -> None:
     for to in range(1, NODES):
         expected = ticks[latency.site[0], latency.site[to]]
         for until, taken in ((expected, 0), (expected + 1, 1)):
-            engine = run_pings([(0, 0, to)], until, latency=latency)
-            assert engine.state.taken[to] == taken
+            assert run_pings([(0, 0, to)], until, latency=latency).state.taken[to] == taken
 
 
 links_of = partial(make_link_conditions, NODES)
@@ -184,12 +166,18 @@ IMPOSSIBLE: list[tuple[str, Callable[[], object]]] = [
     ("latency matrix", lambda: matrix_latency(np.zeros((2, 3), int), 4, 1)),
     ("latency matrix", lambda: matrix_latency(np.zeros((0, 0), int), 4, 1)),
     ("latency matrix", lambda: matrix_latency(np.array([[-1]]), 4, 1)),
-    *(("latency", partial(uniform_latency, *ends)) for ends in ((-1, 5), (6, 5), (0, 1 << 31))),
+    *(
+        ("latency", partial(models.uniform_latency, *ends))
+        for ends in ((-1, 5), (6, 5), (0, 1 << 31))
+    ),
     ("latency", lambda: constant_latency(-1)),
-    ("latency", lambda: lognormal_latency(1 << 30, 2.0)),
-    ("shape of the coordinates", lambda: coordinate_latency(np.zeros((0, 2)), 0, 4, 1)),
-    ("reach of the coordinates", lambda: coordinate_latency(np.array([[0.0], [1e10]]), 0, 4, 1)),
-    ("reach of the coordinates", lambda: coordinate_latency(np.array([[np.nan]]), 0, 4, 1)),
+    ("latency", lambda: models.lognormal_latency(1 << 30, 2.0)),
+    ("shape of the coordinates", lambda: models.coordinate_latency(np.zeros((0, 2)), 0, 4, 1)),
+    (
+        "reach of the coordinates",
+        lambda: models.coordinate_latency(np.array([[0.0], [1e10]]), 0, 4, 1),
+    ),
+    ("reach of the coordinates", lambda: models.coordinate_latency(np.array([[np.nan]]), 0, 4, 1)),
 ]
 
 
@@ -214,8 +202,7 @@ def test_messages_pass_a_link_one_after_another(way: str) -> None:
 def test_up_latency_and_down_add_up_and_other_nodes_are_not_held_up() -> None:
     rates, latency = {"up": 1000, "down": 500}, constant_latency(30)
     for until, taken in ((330, 0), (331, 1)):
-        engine = run_pings([(0, 0, 1)], until, rates=rates, latency=latency)
-        assert engine.state.taken[1] == taken
+        assert run_pings([(0, 0, 1)], until, rates=rates, latency=latency).state.taken[1] == taken
     busy = run_pings([(0, 0, 1)] * 9 + [(0, 2, 3)], 102, rates={"up": 1000, "down": 100_000})
     assert busy.state.taken[3] == 1
 
@@ -224,8 +211,7 @@ def test_up_latency_and_down_add_up_and_other_nodes_are_not_held_up() -> None:
 def test_a_full_queue_loses_and_counts(way: str) -> None:
     """One under way and one that waits fit 250 bytes; ten at once lose eight."""
     engine = run_pings([(0, 0, 1)] * 10, rates={way: 1000, f"{way}_queue": 250})
-    assert engine.state.taken[1] == 2
-    assert engine.counts()[f"{way}_overflowed"] == 8
+    assert (engine.state.taken[1], engine.counts()[f"{way}_overflowed"]) == (2, 8)
     assert engine.state.returned[0] == 0
 
 
@@ -233,8 +219,7 @@ def test_losses_come_and_go() -> None:
     periods = [LossPeriod(100, 200, 1.0), LossPeriod(150, 160, 0.0)]
     commands = [(tick, 0, 1) for tick in (99, 100, 149, 150, 159, 160, 199, 200)]
     engine = run_pings(commands, loss_periods=periods)
-    assert engine.state.taken[1] == 4
-    assert engine.counts()["lost"] == 4
+    assert (engine.state.taken[1], engine.counts()["lost"]) == (4, 4)
 
 
 @given(
@@ -254,8 +239,7 @@ def test_a_link_agrees_with_an_oracle(rate: int, bound: int, sent: list[tuple[in
         if bound >= 0 and oracle > now and waiting + size > bound:
             assert found == -1
             continue
-        micros = math.ceil(Fraction(size * 10**6, rate))
-        oracle = max(oracle, now) + Fraction(micros, 10**6)
+        oracle = max(oracle, now) + Fraction(math.ceil(Fraction(size * 10**6, rate)), 10**6)
         assert found == math.ceil(oracle * 1000) - tick
 
 
@@ -269,7 +253,7 @@ def test_compiled_links_and_draws_are_the_same() -> None:
             with use_compiled(compiled):
                 found.append(int(ticks_through(rates, own, 9000, 0, tick, size)))
         assert found[0] == found[1]
-    latency = uniform_latency(0, 1 << 30)
+    latency = models.uniform_latency(0, 1 << 30)
     interpreted = [int(trip_ticks(latency, 3, 4, 9, counter)) for counter in range(50)]
     with use_compiled():
         assert [int(trip_ticks(latency, 3, 4, 9, counter)) for counter in range(50)] == interpreted
@@ -280,7 +264,7 @@ def test_compiled_links_and_draws_are_the_same() -> None:
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_uniform_latencies_fill_their_interval_evenly(compiled: bool) -> None:
-    latency = uniform_latency(5, 14)
+    latency = models.uniform_latency(5, 14)
     with use_compiled(compiled):
         drawn = [int(trip_ticks(latency, 1, 2, 7, counter)) for counter in range(2000)]
     values, counts = np.unique(drawn, return_counts=True)
@@ -290,14 +274,14 @@ def test_uniform_latencies_fill_their_interval_evenly(compiled: bool) -> None:
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_lognormal_latencies_have_their_median_and_deviation(compiled: bool) -> None:
-    latency = lognormal_latency(100_000, 0.5)
+    latency = models.lognormal_latency(100_000, 0.5)
     with use_compiled(compiled):
         drawn = [int(trip_ticks(latency, 1, 2, 7, counter)) for counter in range(2000)]
     logarithms = np.log(drawn)
     assert np.median(logarithms) == pytest.approx(np.log(100_000), abs=0.05)
     assert logarithms.std() == pytest.approx(0.5, abs=0.03)
-    assert least_ticks(latency) <= min(drawn)
-    still = lognormal_latency(50, 0.0)
+    assert models.least_ticks(latency) <= min(drawn)
+    still = models.lognormal_latency(50, 0.0)
     assert {int(trip_ticks(still, 1, 2, 7, counter)) for counter in range(9)} == {50}
 
 
@@ -307,8 +291,8 @@ def test_coordinates_give_the_distance_to_the_nearest_tick(compiled: bool) -> No
     draws = np.random.default_rng(3)
     for dimensions in range(1, 6):
         places = draws.random((9, dimensions)) * 300
-        latency = coordinate_latency(places, 7, 30, seed=4)
-        assert least_ticks(latency) == 7
+        latency = models.coordinate_latency(places, 7, 30, seed=4)
+        assert models.least_ticks(latency) == 7
         with use_compiled(compiled):
             for _ in range(30):
                 one, other = (int(row) for row in draws.integers(0, 30, 2))

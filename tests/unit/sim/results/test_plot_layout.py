@@ -98,8 +98,7 @@ def assert_legible(figure: Figure | None) -> None:
     for place, axes in enumerate(figure.axes):
         box = axes.get_window_extent(renderer)
         assert box.height / figure.dpi >= LEAST_HEIGHT_IN, f"axes {place} are too low"
-        is_colour_bar = axes.get_label() == "<colorbar>"
-        wide = is_colour_bar or box.width / figure.dpi >= LEAST_WIDTH_IN
+        wide = axes.get_label() == "<colorbar>" or box.width / figure.dpi >= LEAST_WIDTH_IN
         assert wide, f"axes {place} are too narrow"
         everything.append((f"axes {place}", box))
         texts = [one for one in axes.get_children() if isinstance(one, Text)]
@@ -195,8 +194,7 @@ def test_lines_break_where_nothing_is_known_and_intervals_need_several_seeds() -
     axes = new_figure().subplots()
     draw_line(axes, np.arange(60), values, system_styles(["mine"])["mine"])
     (line,) = axes.lines
-    assert np.isnan(line.get_ydata()).sum() == 3
-    assert line.get_markevery() == [21]
+    assert (np.isnan(line.get_ydata()).sum(), line.get_markevery()) == (3, [21])
     draw_intervals(axes, [1, 2], [3.0, 4.0], [np.nan, np.nan], label="one")
     draw_intervals(axes, [1, 2], [3.0, 4.0], [0.5, 0.25], label="several")
     one, several = axes.containers

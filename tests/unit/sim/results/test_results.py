@@ -80,8 +80,7 @@ def test_an_empty_folder_is_used_and_a_second_run_refused_and_nothing_lost(tmp_p
     before = contents(tmp_path)
     with pytest.raises(ResultsError, match="already holds results") as caught:
         write(folder, seed=2)
-    assert caught.value.place == folder
-    assert contents(tmp_path) == before
+    assert (caught.value.place, contents(tmp_path)) == (folder, before)
 
 
 def test_folder_taken_while_writing_is_left_alone_and_an_interrupt_leaves_nothing(
@@ -120,8 +119,7 @@ def test_resumed_run_replaces_results_and_keeps_what_it_does_not_write(tmp_path:
     write(folder)
     (folder / "checkpoint.npz").write_bytes(b"state")
     assert write(folder, seed=2, resumed=True) == results.read_results(folder).summary
-    assert (folder / "checkpoint.npz").read_bytes() == b"state"
-    assert os.listdir(tmp_path) == ["run"]
+    assert ((folder / "checkpoint.npz").read_bytes(), os.listdir(tmp_path)) == (b"state", ["run"])
 
 
 @pytest.mark.parametrize("resumed", [False, True])
@@ -132,8 +130,7 @@ def test_full_disk_leaves_no_half_folder(tmp_path: Path, resumed: bool) -> None:
     before = contents(tmp_path)
     with file_size_limit(4096), pytest.raises(OSError, match="large"):
         write(folder, seed=2, resumed=resumed)
-    assert contents(tmp_path) == before
-    assert os.listdir(tmp_path) == (["run"] if resumed else [])
+    assert (contents(tmp_path), os.listdir(tmp_path)) == (before, ["run"] if resumed else [])
 
 
 def test_failing_swap_restores_old_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,8 +184,7 @@ def test_comparison_is_relative_to_the_first_run_and_copes_with_gaps(tmp_path: P
     assert comparison.seeds == (1, 9)
     rows = {(row.system, row.measure): row for row in comparison.rows}
     row = rows["baseline", "traffic_overhead"]
-    assert row.values == (old, new)
-    assert row.changes[0] == 0
+    assert (row.values, row.changes[0]) == ((old, new), 0)
     assert row.changes[1] == pytest.approx((new - old) / old)
     write(tmp_path / "a", names=("kindred",))
     write(tmp_path / "b", nodes=30)
@@ -281,8 +277,7 @@ def test_signals_that_end_unwind_once(number: signal.Signals, code: int) -> None
 
     with pytest.raises(Stopped) as stopped, stopped_by_signals():
         work()
-    assert cleared == [True]
-    assert exit_code_of(stopped.value) == code
+    assert (cleared, exit_code_of(stopped.value)) == ([True], code)
     assert exit_code_of(KeyboardInterrupt()) == 130
     assert signal.getsignal(number) is before
 

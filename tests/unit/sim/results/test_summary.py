@@ -120,8 +120,7 @@ def test_scenario_values_become_plain(tmp_path: Path) -> None:
         "sizes": (np.int64(3), np.float32(0.5)),
         "weights": np.array([1.0, math.inf]),
     }
-    summary = summarise(replace(made_up_run(), scenario=scenario))
-    assert summary["scenario"] == {
+    assert summarise(replace(made_up_run(), scenario=scenario))["scenario"] == {
         "day": "2005-09-12",
         "trace": str(tmp_path),
         "sizes": [3, 0.5],
@@ -170,8 +169,7 @@ def test_hash_sees_seed_totals_and_overlay(system: SystemRecord) -> None:
         with_system(record, replace(system, totals={"messages_lost": -1})),
         with_system(record, replace(system, overlay=None)),
     ]
-    hashes = {result_hash(other) for other in others}
-    assert len(hashes | {result_hash(record)}) == 4
+    assert len({result_hash(other) for other in others} | {result_hash(record)}) == 4
 
 
 @pytest.mark.parametrize("hash_seed", ["1", pytest.param("0", marks=pytest.mark.campaign)])

@@ -59,10 +59,8 @@ def test_rows_do_not_hang_on_what_else_is_asked_for(kind: str) -> None:
         some = np.array([5, 0, 3], np.int64)
         apart = [table.batch(np.array([unit], np.int64)) for unit in some]
         if table.name not in ("moves", "sessions"):  # which stand in the order of units
-            together = table.batch(some)
-            assert pa.Table.from_batches(apart) == pa.Table.from_batches([together])
-        again = tables_of(kind)[table.name].part(0, 20)
-        assert again == table.part(0, 20)
+            assert pa.Table.from_batches(apart) == pa.Table.from_batches([table.batch(some)])
+        assert tables_of(kind)[table.name].part(0, 20) == table.part(0, 20)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -216,8 +214,7 @@ def test_a_shuffle_asked_for_row_by_row_is_a_permutation(size: int, seed: int) -
 @given(exponent=st.floats(0.2, 3.0), places=st.integers(2, 200))
 def test_the_exponent_of_counts_is_found_if_there_is_one(exponent: float, places: int) -> None:
     weights = np.arange(1, places + 1) ** -exponent
-    counts = np.rint(1e9 * weights / weights.sum()).astype(np.int64)
-    found, error = fitted_exponent(counts)
+    found, error = fitted_exponent(np.rint(1e9 * weights / weights.sum()).astype(np.int64))
     assert found == pytest.approx(exponent, abs=1e-3)
     assert error > 0
     assert np.isnan(fitted_exponent(np.zeros(5, np.int64))[0])

@@ -35,8 +35,7 @@ def scenario_of(folder: Path, text: str, *changes: str) -> Any:
 def test_whole_floats_are_whole_numbers_in_files(tmp_path: Path) -> None:
     found = scenario_of(tmp_path, PEERS)
     counts = (found.nodes, found.rounds, found.subscriptions.places)
-    assert counts == (1000, 30, 100)
-    assert set(map(type, counts)) == {int}
+    assert (counts, set(map(type, counts))) == ((1000, 30, 100), {int})
     assert repr(found.systems[0].settings["ring_links"]) == "4"
 
 
@@ -49,8 +48,7 @@ def test_they_are_so_in_changes(tmp_path: Path) -> None:
 def test_they_are_so_in_scripts() -> None:
     peers: Any = 1e5
     found = Scenario(nodes=peers, systems=(System(name="kindred", settings={"ring_links": 4.0}),))
-    assert repr(found.nodes) == "100000"
-    assert repr(found.systems[0].settings["ring_links"]) == "4"
+    assert (repr(found.nodes), repr(found.systems[0].settings["ring_links"])) == ("100000", "4")
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,7 @@ from gossamer.spark.crunch.curves import Curves
 from gossamer.spark.errors import WorkerLost
 from gossamer.spark.jobs import job_errors
 from gossamer.spark.workload.checks import Check
-from support.made_up_runs import made_up_run
-from support.spark_processes import needs_spark
+from support import made_up_runs, spark_processes
 
 
 def run(patch: pytest.MonkeyPatch, *words: str) -> int:
@@ -31,25 +30,23 @@ def run(patch: pytest.MonkeyPatch, *words: str) -> int:
     return CliRunner().invoke(cli.app, list(words)).exit_code
 
 
-@needs_spark
+@spark_processes.needs_spark
 @pytest.mark.parametrize(("found", "code"), [(7.0, 0), (7.5, 0), (8.5, 1), (float("nan"), 0)])
-def test_a_workload_that_is_not_what_was_asked_for(
-    monkeypatch: pytest.MonkeyPatch, found: float, code: int
-) -> None:
+def test_a_workload_that_differs(monkeypatch: pytest.MonkeyPatch, found: float, code: int) -> None:
     checks = [Check(name="rows", wanted=7.0, found=found, tolerance=1.0)]
     written = writing.Written(folder=LocalPlace(Path("w")), rows={"events": 7}, checks=checks)
     monkeypatch.setattr(writing, "write_workload", lambda *_: written)
     assert run(monkeypatch, "workload", "siena", "--out", "w") == code
 
 
-@needs_spark
+@spark_processes.needs_spark
 @pytest.mark.parametrize(
     ("values", "code"), [((), 0), ((0.5,), 0), ((0.5, 1.5), 1), ((float("nan"),), 1)]
 )
 def test_claims_that_differ(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, values: tuple[float, ...], code: int
 ) -> None:
-    write_results(made_up_run(1), tmp_path / "run", pictures=False)
+    write_results(made_up_runs.made_up_run(1), tmp_path / "run", pictures=False)
     place = LocalPlace(tmp_path / "c")
     checked = []
     for value in values:

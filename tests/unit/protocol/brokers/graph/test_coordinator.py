@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import attrs
 import pytest
 
@@ -37,13 +35,10 @@ def ring(*wanted: str, **changes: object) -> TreeOverlay:
 
 def way_around(skipped: str) -> Plan:
     """One tree: the ring without the link from a broker to the next."""
-    names = "abcd"
-    start = names.index(skipped) + 1
-    order = [names[(start + step) % 4] for step in range(4)]
-    above = [-1] * 4
-    for one, other in pairwise(order):
-        above[names.index(other)] = names.index(one)
-    return Plan(Version(1, "a", start), tuple(names), (tuple(above),), {})
+    start, above = "abcd".index(skipped) + 1, [-1] * 4
+    for step in range(3):
+        above[(start + step + 1) % 4] = (start + step) % 4
+    return Plan(Version(1, "a", start), tuple("abcd"), (tuple(above),), {})
 
 
 def test_a_new_subscription_gets_the_tree_on_which_it_costs_least_more() -> None:
@@ -59,8 +54,7 @@ def test_a_new_subscription_gets_the_tree_on_which_it_costs_least_more() -> None
     assert least_added(plan, {}, {far: 1}, new, documents) == 1
     assert least_added(plan, {}, {old: 0}, new, []) == 0
     # Costs of links count.
-    dear = {("b", "c"): 9.0, ("c", "b"): 9.0}
-    assert least_added(plan, dear, {}, new, [("b", [new])]) == 0
+    assert least_added(plan, {("b", "c"): 9.0, ("c", "b"): 9.0}, {}, new, [("b", [new])]) == 0
 
 
 def problem(**changes: object) -> Problem:
@@ -96,7 +90,7 @@ def test_new_trees_are_compared_with_the_present_ones_by_the_sample() -> None:
     assert solve(1, alone).plan.trees == ((-1,),)
 
 
-def test_directives_of_an_earlier_term_are_not_heard() -> None:
+def test_directives_of_an_earlier_term_and_answers_nobody_waits_for_change_nothing() -> None:
     overlay = ring()
     overlay.kill("a")
     overlay.come_to_rest(2)
@@ -106,24 +100,27 @@ def test_directives_of_an_earlier_term_are_not_heard() -> None:
     late = Directive(Term(1, "a"), 99, Version(1, "a", 99), Version(1, "a", 99))
     assert broker.handle(overlay.now, neighbour("b"), late) == []
     assert (broker.term, broker.present) == (Term(2, "b"), before)
+    overlay = ring()
+    version = overlay.brokers["a"].present
+    overlay.tell("a", None, solve(99, problem()))
+    overlay.settle()
+    assert overlay.brokers["a"].present is version
+    assert not any(isinstance(one, MakePlan) for one in overlay.refusals)
 
 
 @pytest.mark.parametrize(("threshold", "installed"), [(0.0, True), (0.99, False)])
 def test_trees_that_save_too_little_are_not_installed(threshold: float, installed: bool) -> None:
     overlay = ring("x == 1", threshold=threshold)
-
-    def used() -> Version:
-        present = overlay.brokers["b"].present
-        assert present is not None
-        return present.plan.version
-
-    first = used()
+    first = overlay.brokers["b"].present
     for _ in range(8):
         overlay.publish("d", x=1)
     overlay.come_to_rest(12)
     assert overlay.brokers["a"].counters.plans > 1
     # The trees made before anything was published happen to go the long way to c.
-    assert (used() > first) is installed
+    used = overlay.brokers["b"].present
+    assert first is not None
+    assert used is not None
+    assert (used.plan.version > first.plan.version) is installed
 
 
 def sampled(overlay: TreeOverlay, *numbers: int) -> int:
@@ -144,15 +141,12 @@ def test_documents_are_sampled_as_often_as_set(probability: float, least: int, m
     assert least <= sampled(overlay, *range(400)) <= most
 
 
-def test_samples_are_bounded_and_grow_old() -> None:
+def test_samples_are_bounded_grow_old_and_are_sent_to_the_next_coordinator() -> None:
     overlay = ring(samples=10, kept=5, window=6 * TICK)
     assert sampled(overlay, *range(40)) == 5
     assert [sampled(overlay, *[number] * 4) for number in range(4)][-1] == 10
     overlay.come_to_rest(14)
     assert overlay.samples_at("a") == []
-
-
-def test_the_next_coordinator_is_sent_what_brokers_have_sampled() -> None:
     overlay = ring()
     sampled(overlay, *range(12))
     overlay.kill("a")
@@ -160,7 +154,7 @@ def test_the_next_coordinator_is_sent_what_brokers_have_sampled() -> None:
     assert [one.values["x"] for one in overlay.samples_at("b")] == list(range(12))
 
 
-def test_what_is_published_before_there_are_trees_arrives_later() -> None:
+def test_what_is_published_before_there_are_trees_arrives_later_or_at_once_at_its_broker() -> None:
     overlay = TreeOverlay(RING, SETTINGS)
     overlay.subscribe("reader", "c", "x == 1")
     overlay.settle()
@@ -169,9 +163,6 @@ def test_what_is_published_before_there_are_trees_arrives_later() -> None:
     assert overlay.got(early) == []
     overlay.come_to_rest(3)
     assert overlay.got(early) == ["reader"]
-
-
-def test_a_broker_alone_serves_its_clients_and_keeps_nothing() -> None:
     broker = GraphBroker("a", SETTINGS)
     for message in (messages.Attach(), messages.Subscribe("l", parse("x == 1"))):
         assert broker.handle(0, client("c"), message) == []
@@ -194,7 +185,7 @@ def test_keywords_and_attributes_go_together_and_all_labels_that_match_are_told(
     assert labels == {ids[0]: (nokia,), ids[1]: (cheap, "price == 50")}
 
 
-def test_documents_are_given_up_for_who_stays_away() -> None:
+def test_documents_are_given_up_for_who_stays_away_and_the_oldest_make_room() -> None:
     overlay = ring("x == 1", absence=6 * TICK)
     overlay.kill("c")
     overlay.publish("a", x=1)
@@ -202,9 +193,6 @@ def test_documents_are_given_up_for_who_stays_away() -> None:
         overlay.come_to_rest(rounds)
         assert overlay.total("lost") == lost
     assert all(broker.sizes().parked == 0 for broker in overlay.brokers.values())
-
-
-def test_what_waits_is_bounded_and_the_oldest_makes_room() -> None:
     overlay = ring("present(x)", waiting=3)
     overlay.kill("c")
     ids = [overlay.publish("a", x=number) for number in range(5)]
@@ -215,14 +203,11 @@ def test_what_waits_is_bounded_and_the_oldest_makes_room() -> None:
     assert overlay.total("lost") == 2
 
 
-def test_a_client_that_moves_takes_its_filters_along() -> None:
+def test_a_client_moves_with_its_filters_and_an_unsubscription_is_known_everywhere() -> None:
     overlay = ring("x == 1")
     effects = overlay.brokers["c"].handle(overlay.now, client("reader"), messages.Move())
     (moved,) = [one for one in effects if isinstance(one, Moved)]
     assert moved.subscriptions == (("x == 1", parse("x == 1")),)
-
-
-def test_an_unsubscription_is_known_everywhere() -> None:
     overlay = ring("x == 1")
     overlay.unsubscribe("reader", "x == 1")
     overlay.settle()
@@ -230,17 +215,7 @@ def test_an_unsubscription_is_known_everywhere() -> None:
     overlay.tell("c", "reader", messages.Detach())
     id_ = overlay.publish("a", x=1)
     overlay.settle()
-    assert overlay.got(id_) == []
-    assert overlay.sent["Document"] == 0
-
-
-def test_an_answer_that_nobody_waits_for_changes_nothing() -> None:
-    overlay = ring()
-    version = overlay.brokers["a"].present
-    overlay.tell("a", None, solve(99, problem()))
-    overlay.settle()
-    assert overlay.brokers["a"].present is version
-    assert not any(isinstance(one, MakePlan) for one in overlay.refusals)
+    assert (overlay.got(id_), overlay.sent["Document"]) == ([], 0)
 
 
 @pytest.mark.parametrize(
@@ -280,9 +255,6 @@ def test_a_link_works_where_both_ends_say_so_and_who_is_missed_hangs_where_one_i
     assert nobody_names.anchors("cde") == {"c": "a", "d": "a", "e": "a"}
     assert chart_of(a="b", b="ac", c="b").anchors("bc") == {}
     assert chart_of(a="b", b="a").anchors([]) == {}
-
-
-def test_who_was_never_within_reach_is_lost_from_when_it_is_missed() -> None:
     topology = chart_of(a="b", b="a", c="")
     topology.miss("abc", 5)
     topology.miss("abc", 9)

@@ -183,8 +183,7 @@ def queues(**lengths: int) -> list[m.QueueReport]:
 
 
 def test_load_is_length_times_growth_and_overloads_a_link_until_the_next_window() -> None:
-    assert congestion.LinkStatus().load == 0
-    assert congestion.LinkStatus().congestion_element == 1
+    assert (congestion.LinkStatus().load, congestion.LinkStatus().congestion_element) == (0, 1)
     assert congestion.LinkStatus(20, entered=9, left=9).load == 20
     assert congestion.LinkStatus(20, entered=19, left=9).congestion_element == 2
     assert congestion.LinkStatus(20, entered=9, left=19).load == 10
@@ -290,8 +289,7 @@ def test_a_table_is_its_entries_whatever_others_hold() -> None:
             del oracle[chosen.id]
         else:
             hop = draw.choice(HOPS)
-            label = "mine" if hop.is_client else ""
-            held = attrs.evolve(chosen, hop=hop, label=label)
+            held = attrs.evolve(chosen, hop=hop, label="mine" if hop.is_client else "")
             table.add(held)
             oracle[chosen.id] = held
         value = {"x": draw.randrange(5)}
@@ -337,6 +335,5 @@ def test_tables_hold_two_bytes_a_subscription() -> None:
         home.add(entry(number, HOPS[0]))
         numbers.append(catalogue.number_of(Id("A", number)))
     away.add_all(np.array(numbers, np.intp), "B")
-    assert len(away) == 1_000
-    assert away[Id("A", 7)].hop == neighbour("B")
+    assert (len(away), away[Id("A", 7)].hop) == (1_000, neighbour("B"))
     assert away._codes.nbytes < 3 * 1_024

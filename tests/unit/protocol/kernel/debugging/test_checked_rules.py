@@ -157,12 +157,10 @@ def test_what_is_wrong_is_told_with_rule_line_row_time_and_record(engine: Any, c
         run(engine, body_of(code))
     error = caught.value
     assert error.fault.startswith(WRONG[code])
-    assert (error.rule, error.file) == ("body", "wrong.py")
+    assert (error.rule, error.file, error.row) == ("body", "wrong.py", 2)
     assert 2 <= error.line <= 1 + len(code.split("; "))
-    assert error.row == 2
     assert error.record == (TURN, 2, 2)
-    when = "cycle 0" if engine is CycleEngine else "tick "
-    assert error.when.startswith(when)
+    assert error.when.startswith("cycle 0" if engine is CycleEngine else "tick ")
     assert error.when.endswith("cycle 0")
     assert str(error) == (
         f"rule body (wrong.py, line {error.line}), row 2, {error.when}, "
@@ -202,8 +200,7 @@ def test_what_is_right_is_done_and_observers_write_their_collectors_only(engine:
     assert [s.count[2], s.inner.numbers[2], s.pair[0][2], s.named.left[2]] == [2, 6, 7, 8]
     assert s.table[2].tolist() == [5, 4, 5]
     assert [s.scratch.spare[0], s.shelf[0], s.free[8], s.column[2]] == [9, 10, 11, 12]
-    assert s.block[2].tolist() == [[0, 0, 0], [13, 13, 13]]
-    assert s.count.tolist() == [0, 0, 2, 0]
+    assert (s.block[2].tolist(), s.count.tolist()) == ([[0, 0, 0], [13, 13, 13]], [0, 0, 2, 0])
     assert made.network.counts[0] == PEERS + 1
     parts = (make_pings(PEERS), ping_step, (TICK,), make_network(PEERS), 1)
     made = engine(*parts, observe=write_from_outside, debug=True)
@@ -295,10 +292,9 @@ def test_a_debugger_steps_through_a_rule_and_print_prints(
     script = tmp_path / "stepped.py"
     names = {"module": engine.__module__, "engine": engine.__name__}
     script.write_text(STEPPED.format(argument=argument, block=block, **names))
-    orders = "!print('row is', p)\nstep\nstep\nstep\nwhere\nup\np state.count[p]\ncontinue\n"
     done = subprocess.run(
         [sys.executable, str(script)],
-        input=orders,
+        input="!print('row is', p)\nstep\nstep\nstep\nwhere\nup\np state.count[p]\ncontinue\n",
         capture_output=True,
         text=True,
         timeout=120,

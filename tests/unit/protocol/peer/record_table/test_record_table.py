@@ -81,8 +81,7 @@ def test_fields_stand_behind_each_other_and_sizes_are_of_the_largest_record() ->
     for name in ("end", "nothing"):
         with pytest.raises(ValueError, match="no fixed place"):
             offset(fields, name)
-    settings = presets.resilient(100, attributes=2, routing_table_entries=4096)
-    codec = Codec(settings)
+    codec = Codec(presets.resilient(100, attributes=2, routing_table_entries=4096))
     assert codec.most_references == 4096
     # A source and its identifier, the attribute, and two ranges, of so many entries.
     assert codec.most_bytes == 8 * (kernel.BODY + 1 + 4096 * (3 + 2 * 2))

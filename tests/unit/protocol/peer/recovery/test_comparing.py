@@ -189,8 +189,7 @@ def test_ranges_that_differ_are_found_among_many_that_do_not(held_events: int) -
     publisher = hosts.rendezvous(7)
     missed = {3, 77, 150}
     for event in range(200):
-        lost = event in missed
-        hosts.loses = (lambda words: words[TO] == AWAY) if lost else nothing
+        hosts.loses = (lambda words: words[TO] == AWAY) if (event in missed) else nothing
         hosts.publish(publisher, event, 7)
     hosts.loses = nothing
     hosts.passed.clear()
@@ -296,8 +295,7 @@ def test_publishers_share_a_log(size: int, written: list[tuple[int, bool]], floo
     for number, (of, is_taken_out) in enumerate([*written, *more, *written]):
         copy = of_class(of, number)
         if is_taken_out and kept:
-            gone = kept.pop(number % len(kept))
-            place = event_log.place_in_log.interpreted(log, 0, gone)
+            place = event_log.place_in_log.interpreted(log, 0, kept.pop(number % len(kept)))
             event_log.take_out.interpreted(hosts.state, log, 0, place)
         event_log.note.interpreted(hosts.state, log, 0, copy, 0, np.zeros(9, np.int64), 0)
         kept.append(copy)
@@ -320,8 +318,7 @@ def test_the_oldest_makes_room_which_is_counted_within_the_retention_time() -> N
         hosts.publish(0, event, 7)
     holder = hosts.rendezvous(7)
     assert held(hosts, holder) == {2, 3, 4, 5}
-    told = [int(w[BODY]) for w in hosts.of_kind(records.HELD) if w[TO] == holder]
-    assert told == list(range(6))
+    assert [int(w[BODY]) for w in hosts.of_kind(records.HELD) if w[TO] == holder] == list(range(6))
     assert hosts.state.counters[holder, state.PUSHED_OUT] == 2
     hosts = overlay(held_events=1, retention_rounds=2)
     hosts.publish(0, 1, 7)
@@ -396,8 +393,7 @@ def test_who_does_not_answer_is_left_out_in_the_end(monkeypatch: pytest.MonkeyPa
     hosts.publish(0, 1, 7)
     hosts.loses = lambda words: words[KIND] == records.COMPARED
     come_back(hosts)
-    rounds = comes_to_rest(hosts)
-    assert rounds > comparing.ASK_AGAIN_ROUNDS * comparing.MOST_TRIES
+    assert comes_to_rest(hosts) > comparing.ASK_AGAIN_ROUNDS * comparing.MOST_TRIES
     assert not is_whole(hosts)
     hosts.rounds(3 * comparing.PATIENT_ROUNDS)
     assert is_whole(hosts), "who is never answered would wait for ever"
@@ -480,8 +476,7 @@ def test_what_an_application_has_got_by_its_number_alone_is_not_given_again() ->
     hosts.state.got.heads[AWAY] = 0
     hosts.passed.clear()
     compare(hosts, [AWAY])
-    given = [w for w in hosts.of_kind(records.REPAIRED) if w[TO] == AWAY]
-    assert given == []
+    assert [w for w in hosts.of_kind(records.REPAIRED) if w[TO] == AWAY] == []
     assert hosts.state.got.next[AWAY] >= 3
     assert event_log.was_delivered.interpreted(hosts.state, AWAY, 4)
     assert not event_log.was_delivered.interpreted(hosts.state, AWAY, 5)
@@ -555,8 +550,7 @@ def published_while_misplaced(hosts: Hosts) -> int:
     old[1 + IDENTIFIER] = there - 10
     hosts.handle(record(records.ACKNOWLEDGE, successor, AWAY, old))
     hosts.publish(successor, 1, there - 5)
-    assert [w[BODY] for w in hosts.of_kind(records.PUBLISHED)][-1] == 1
-    assert events_of(hosts) == []
+    assert ([w[BODY] for w in hosts.of_kind(records.PUBLISHED)][-1], events_of(hosts)) == (1, [])
     return successor
 
 
@@ -572,8 +566,7 @@ def test_what_the_successor_took_in_its_place_comes_to_it_when_it_hears_of_it() 
 def filled(seed: int, rendezvous: str, off_ring: bool) -> tuple[state.State, list[int]]:
     """A peer with logs of all sorts of copies, and a question about them."""
     draws = np.random.default_rng(seed)
-    hosts = overlay(seed % 5, attributes=2, rendezvous=rendezvous, held_events=64)
-    s = hosts.state
+    s = overlay(seed % 5, attributes=2, rendezvous=rendezvous, held_events=64).state
     for log in (s.held, s.got):
         size = log.copies.shape[1]
         events = draws.integers(0, records.PUBLISHER_CLASSES, size) << records.CLASS_AT
@@ -610,8 +603,7 @@ def test_logs_are_looked_through_alike(
         found = []
         for form in (one.source, one.interpreted):
             s.work.compared[:], s.work.sums[:] = -1, -1
-            told = form(s, *arguments)
-            found.append((told, s.work.compared.tolist(), s.work.sums.tolist()))
+            found.append((form(s, *arguments), s.work.compared.tolist(), s.work.sums.tolist()))
         return found
 
     for log, is_got in ((s.held, False), (s.got, True)):

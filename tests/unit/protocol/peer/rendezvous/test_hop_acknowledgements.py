@@ -104,8 +104,7 @@ def test_copies_under_way_are_few_and_sent_once_more_unless_acknowledged() -> No
 
 def test_a_copy_to_a_silent_next_hop_goes_another_way_in_the_next_turn() -> None:
     for is_mended in (True, False):
-        changes = {} if is_mended else {"acknowledged_hops": 0, "ring_offers": False}
-        hosts = overlay(**changes)
+        hosts = overlay(**{} if is_mended else {"acknowledged_hops": 0, "ring_offers": False})
         hosts.rounds(2)
         hosts.alive[hosts.lookup(0, 6 * STEP)[1]] = False
         served = set(hosts.publish(0, 7, 6 * STEP))
@@ -190,8 +189,7 @@ def test_silence_at_any_step_loses_nothing(seed: int, victim: int, steps: int, v
     served = [peer for peer, *_ in hosts.served if hosts.alive[peer]]
     wanted = [p for p in range(NODES) if hosts.alive[p]]
     assert sorted(served) == wanted, f"seed {seed}"
-    repeated = [words for words in hosts.of_kind(records.EVENT) if words[TO] == 0]
-    assert len(repeated) < NODES
+    assert len([words for words in hosts.of_kind(records.EVENT) if words[TO] == 0]) < NODES
 
 
 OFFERING = 8

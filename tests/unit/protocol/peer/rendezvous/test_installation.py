@@ -313,8 +313,7 @@ def test_who_calls_another_is_handed_what_it_has_lost(lost_entries: bool, handed
     hosts.passed.clear()
     hosts.handle(peer.join_record(5, 0, state.sampler.profile[0]))
     kinds = [int(words[KIND]) for words in hosts.passed]
-    assert kinds.count(records.PLACE_FOUND) == 1
-    assert kinds.count(records.HANDOVER) == handed
+    assert (kinds.count(records.PLACE_FOUND), kinds.count(records.HANDOVER)) == (1, handed)
     if not lost_entries:
         assert hosts.entries(5) == before
 
@@ -345,8 +344,7 @@ def events_after_a_shift(
     """
     sizes = {"view_size": 6, "shuffle_length": 3, "boxes_per_neighbour": 32}
     links = {"ring_links": 2, "friend_links": 4, "shift_threshold": 0.0, **sizes}
-    settings = Settings(attributes=attributes, seed=seed)
-    hosts = overlays.Hosts.ring(settings, NODES, seed, **links)
+    hosts = overlays.Hosts.ring(Settings(attributes=attributes, seed=seed), NODES, seed, **links)
     draws = np.random.default_rng(seed)
     boxes: list[overlays.Box] = []
     for p in range(NODES):
@@ -365,8 +363,7 @@ def events_after_a_shift(
         point = draws.integers(0, RING_MASK, attributes).tolist()
         point[event % attributes] = (before + 1 + int(draws.integers(0, distance))) & RING_MASK
         wanting = [p for p, box in enumerate(boxes) if overlays.contains(box, point)]
-        served = hosts.publish(int(draws.integers(NODES)), event, *point)
-        outcomes.append((sorted(served), wanting))
+        outcomes.append((sorted(hosts.publish(int(draws.integers(NODES)), event, *point)), wanting))
     return successor, outcomes
 
 

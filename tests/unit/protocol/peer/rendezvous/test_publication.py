@@ -60,8 +60,7 @@ def test_acknowledged_events_have_k_replicas(replicas: int, publisher: int, valu
     assert told(hosts, records.PUBLISHED) == [(publisher, 7)]
     order = np.argsort(hosts.identifiers()).tolist()
     first = order.index(hosts.rendezvous(value))
-    expected = {order[(first + i) % NODES] for i in range(replicas + 1)}
-    assert expected <= holders(hosts, 7)
+    assert {order[(first + i) % NODES] for i in range(replicas + 1)} <= holders(hosts, 7)
 
 
 def test_every_attribute_has_to_be_answered() -> None:
@@ -135,8 +134,7 @@ def test_an_answer_that_finds_no_way_goes_over_neighbours_once() -> None:
     """The one who answers and the publisher do not reach each other, as behind two firewalls."""
     hosts = unanswered(7)
     answering = hosts.rendezvous(VALUE)
-    returned = record(UNREACHABLE + records.STORED, 0, answering, [7, 0])
-    hosts.handle(*hosts.step(answering, returned))
+    hosts.handle(*hosts.step(answering, record(UNREACHABLE + records.STORED, 0, answering, [7, 0])))
     assert told(hosts, records.PUBLISHED) == [(0, 7)]
     asked = {int(w[TO]) for w in hosts.of_kind(records.STORED_FOR)} - {0}
     assert 0 < len(asked) <= 2 * hosts.settings.ring_links
@@ -169,8 +167,7 @@ def test_a_strange_answer_changes_nothing(kind: int, body: list[int]) -> None:
 def test_acknowledged_events_survive_k_crashes(seed: int, crashed: set[int], value: int) -> None:
     """Whoever crashes, they crash before they pass the event on down its tree."""
     hosts = overlay(seed)
-    draws = np.random.default_rng(seed)
-    lows = draws.integers(0, RING_MASK // 2, NODES).tolist()
+    lows = np.random.default_rng(seed).integers(0, RING_MASK // 2, NODES).tolist()
     for p, low in enumerate(lows):
         hosts.subscribe(p, (low, low + RING_MASK // 2))
     wanting = {p for p, low in enumerate(lows) if low <= value <= low + RING_MASK // 2}

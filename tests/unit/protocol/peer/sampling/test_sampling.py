@@ -62,8 +62,7 @@ def test_a_cyclon_timer_trades_with_the_oldest_and_drops_it() -> None:
     sampler = sampler_with(CYCLON, [[(3, 10), (9, 11), (5, 12), (1, 13)]])
     (request,) = take(sampler, 0, timer_record(0))
     assert (request[KIND], request[TO], request[FROM]) == (SAMPLE_REQUEST, 11, 0)
-    assert request[BODY] == 3
-    assert request[BODY + 1] == pack(0, 0)
+    assert (request[BODY], request[BODY + 1]) == (3, pack(0, 0))
     offered = {(int(w) >> 32, int(w) & 0xFFFFFFFF) for w in request[BODY + 2 :]}
     assert offered < {(4, 10), (6, 12), (2, 13)}
     assert sorted(descriptors_of(sampler, 0)) == [(2, 13), (4, 10), (6, 12)]
@@ -77,9 +76,7 @@ def test_a_cyclon_exchange_hands_over_what_each_side_gave() -> None:
     given = {int(w) & 0xFFFFFFFF for w in reply[BODY + 1 :]}
     take(peers, 0, reply)
     held = [{handle for _, handle in descriptors_of(peers, p)} for p in (0, 1)]
-    assert len(offered) == 2
-    assert len(given) == 3
-    assert held[0] == ({2, 3, 4} - offered) | given
+    assert (len(offered), len(given), held[0]) == (2, 3, ({2, 3, 4} - offered) | given)
     assert held[1] == ({5, 6, 7, 8} - given) | offered | {0}
 
 
@@ -172,12 +169,10 @@ def test_samplers_ignore_themselves_and_forget_the_unreachable(protocol: str) ->
     assert take(sampler, 0, record(SAMPLE_REQUEST, 0, 0, [1, pack(0, 0)])) == []
     assert states_equal(sampler, before)
     sampler = sampler_with(protocol, [[(4, 1), (3, 2), (2, 3)]])
-    returned = record(SAMPLE_REQUEST + UNREACHABLE, 2, 0, [1, pack(4, 0)])
-    assert take(sampler, 0, returned) == []
+    assert take(sampler, 0, record(SAMPLE_REQUEST + UNREACHABLE, 2, 0, [1, pack(4, 0)])) == []
     assert descriptors_of(sampler, 0) == [(4, 1), (2, 3)]
     sampler = sampler_with(protocol, [[]])
-    assert take(sampler, 0, timer_record(0)) == []
-    assert sampler.draws[0] == 0
+    assert (take(sampler, 0, timer_record(0)), sampler.draws[0]) == ([], 0)
 
 
 def test_forgetting_keeps_order_profiles_and_no_gap() -> None:

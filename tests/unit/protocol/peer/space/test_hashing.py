@@ -131,8 +131,7 @@ def test_hashes_travel_between_processes() -> None:
     ):
         hash_of = hashing.equi_depth_hash(attribute, [value])
         again = pickle.loads(pickle.dumps(hash_of))
-        assert again == hash_of
-        assert again(value) == hash_of(value)
+        assert (again, again(value)) == (hash_of, hash_of(value))
 
 
 SCHEMA = schema.Schema(
@@ -209,8 +208,7 @@ def boxes(draw: st.DrawFn, attributes: int) -> list[int]:
     ends = []
     for _ in range(attributes):
         low = draw(ANYWHERE)
-        width = draw(st.one_of(st.just(0), NARROW, ANYWHERE))
-        ends += [low, min(low + width, RING_MASK)]
+        ends += [low, min(low + draw(st.one_of(st.just(0), NARROW, ANYWHERE)), RING_MASK)]
     return ends
 
 
@@ -227,8 +225,7 @@ def test_intervals_hold_all_keys_of_a_box(attributes: int, data: st.DataObject, 
     settings = kindred(100, attributes=attributes)
     ranges = list(zip(box[0::2], box[1::2], strict=True))
     inside = [st.one_of(st.sampled_from(ends), st.integers(*ends)) for ends in ranges]
-    corners = data.draw(st.lists(st.tuples(*inside)))
-    for event, point in enumerate(corners):
+    for event, point in enumerate(data.draw(st.lists(st.tuples(*inside)))):
         key = scales.point_of(settings, point, event)[-1]
         assert any(low <= key <= high for low, high in intervals)
 
@@ -249,8 +246,7 @@ def test_events_of_one_value_spread_over_an_arc(attributes: int) -> None:
     settings = kindred(100, attributes=attributes)
     values = [RING_MASK // 3] * attributes
     keys = {scales.point_of(settings, values, event)[-1] for event in range(100)}
-    assert len(keys) == 100
-    assert len({key >> scales.low_bits(attributes) for key in keys}) == 1
+    assert (len(keys), len({key >> scales.low_bits(attributes) for key in keys})) == (100, 1)
     assert scales.low_bits(attributes) == 62 - attributes * scales.bits_an_attribute(attributes)
 
 

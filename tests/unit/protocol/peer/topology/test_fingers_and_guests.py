@@ -87,8 +87,7 @@ def test_where_everybody_is_a_ring_neighbour_there_are_no_fingers(nodes: int) ->
 def test_fingers_lost_with_a_fifth_of_the_peers_are_replaced() -> None:
     hosts = ring_with_fingers(60, failures_remembered=32, failure_age=6)
     hosts.rounds(20)
-    order = np.argsort(hosts.identifiers())
-    hosts.alive[order[::5]] = False
+    hosts.alive[np.argsort(hosts.identifiers())[::5]] = False
     hosts.rounds(larger(30, 60))
     for p in np.flatnonzero(hosts.alive).tolist():
         for side in (0, 1):
@@ -168,8 +167,7 @@ def test_a_guest_s_host_is_the_peer_at_the_place_until_it_wants_nothing() -> Non
     hosts.state.guest_targets[0] = [place, -1]
     hosts.rounds(3)
     host = hosts.rendezvous(place)
-    assert hosts_of(hosts, 0) == [host, -1]
-    assert guests_of(hosts, host) == {0}
+    assert (hosts_of(hosts, 0), guests_of(hosts, host)) == ([host, -1], {0})
     hosts.state.guest_targets[0, 0] = -1
     hosts.rounds(10)
     assert guests_of(hosts, host) == set()
@@ -180,8 +178,7 @@ def test_where_a_neighbour_is_at_the_place_nothing_is_kept() -> None:
     neighbour = int(hosts.state.links[0, 0]) & HANDLE
     hosts.state.guest_targets[0] = [hosts.identifiers()[neighbour], hosts.identifiers()[0]]
     hosts.rounds(4)
-    assert hosts_of(hosts, 0) == [-1, -1]
-    assert guests_of(hosts, neighbour) == set()
+    assert (hosts_of(hosts, 0), guests_of(hosts, neighbour)) == ([-1, -1], set())
 
 
 def test_a_full_host_passes_guests_on_along_the_ring() -> None:

@@ -55,8 +55,7 @@ def test_a_younger_descriptor_brings_its_profile(order: list[tuple[int, int]]) -
     selection.offer_received(state, 0, sent, 0, len(order))
     selection.write_selection(state, 0, sent, 0)
     held = {int(state.links[0, k]) & overlays.HANDLE: k for k in range(7) if state.links[0, k] >= 0}
-    assert sorted(held) == [1, 2, 3]
-    assert link(state, 0, held[1]) == words[1].tolist()
+    assert (sorted(held), link(state, 0, held[1])) == ([1, 2, 3], words[1].tolist())
     assert link(state, 0, held[2]) == words[3].tolist()
 
 

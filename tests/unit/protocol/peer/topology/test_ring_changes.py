@@ -36,8 +36,7 @@ def test_the_distance_is_exact(gap: int, loads: tuple[int, int]) -> None:
     own, successor = loads
     expected = floor(Fraction(gap) * Fraction(successor - own, 2 * successor))
     assert shifted_distance(gap, own, successor) == expected
-    in_words = shifted_distance(np.int64(gap), np.int64(own), np.int64(successor))
-    assert in_words == expected
+    assert shifted_distance(np.int64(gap), np.int64(own), np.int64(successor)) == expected
 
 
 def pair_of_peers(own_load: int, successor_load: int, **changes: Any) -> State:
@@ -189,8 +188,7 @@ def test_a_ring_that_half_of_its_peers_leave_at_once_is_mended_sooner() -> None:
         for repairs in wrong:
             hosts = overlay(ring_repairs=repairs, friend_links=2)
             hosts.cycle()
-            draws = np.random.default_rng(seed)
-            hosts.alive[draws.permutation(NODES)[: NODES // 2]] = False
+            hosts.alive[np.random.default_rng(seed).permutation(NODES)[: NODES // 2]] = False
             hosts.cycle()
             wrong[repairs] += wrong_neighbours(hosts)
             hosts.cycle()

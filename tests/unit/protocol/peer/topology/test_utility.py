@@ -45,8 +45,7 @@ def peers(wants: Wants, ranges: int = 3) -> State:
     """
     sizes: dict[str, Any] = {"friend_links": 20, "boxes_per_neighbour": 20, "view_size": 20}
     sizes |= {"attributes": len(wants[0]), "subscriptions": 8, "profile_ranges": ranges}
-    settings = Settings(**sizes)
-    state = make_state(settings, len(wants))
+    state = make_state(Settings(**sizes), len(wants))
     for p, by_attribute in enumerate(wants):
         for a, wanted in enumerate(by_attribute):
             for i, (low, high) in enumerate(separate(wanted)):
@@ -74,8 +73,7 @@ def separate(wanted: Ranges) -> list[tuple[int, int]]:
     """The same values in ranges that neither touch nor overlap, as profiles have them."""
     values = sorted(values_of(wanted))
     starts = [v for v in values if v - 1 not in values]
-    ends = [v for v in values if v + 1 not in values]
-    return list(zip(starts, ends, strict=True))
+    return list(zip(starts, [v for v in values if v + 1 not in values], strict=True))
 
 
 @pytest.mark.parametrize("ranges", [1, 3])

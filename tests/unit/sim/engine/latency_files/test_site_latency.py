@@ -78,8 +78,7 @@ def test_a_brite_file_gives_the_shortest_ways_between_sites_of_nodes(tmp_path: P
     file = SiteFile(model="topology", path=path)
     assert len(site_latency(file, 1, 1).matrix) == 1
     many = site_latency(file, 100_000, 1)
-    assert many.matrix.shape == (4, 4)
-    assert ticks(site_latency(file, 3, 1), 3) == ticks(many, 3)
+    assert (many.matrix.shape, ticks(site_latency(file, 3, 1), 3)) == ((4, 4), ticks(many, 3))
 
 
 def test_nodes_stand_at_the_stubs_of_a_gt_itm_file(tmp_path: Path) -> None:
@@ -101,8 +100,7 @@ def test_a_graph_gives_the_field_that_is_named(tmp_path: Path) -> None:
     for ending, write in ((".graphml", nx.write_graphml), (".gml", nx.write_gml)):
         path = tmp_path / f"g{ending}"
         write(graph, path)
-        latency = site_latency(in_order(path, edge_latency="delay"), 15, 1)
-        found = ticks(latency, 15)
+        found = ticks(site_latency(in_order(path, edge_latency="delay"), 15, 1), 15)
         assert found == [[round(expected[i][j]) for j in range(15)] for i in range(15)]
 
 
@@ -160,8 +158,7 @@ def test_every_form_is_told_by_its_lines(form: str, tmp_path: Path) -> None:
 def test_forms_agree_on_random_matrices(
     tmp_path_factory: pytest.TempPathFactory, sites: int, seed: int, between: str
 ) -> None:
-    draws = np.random.default_rng(seed)
-    matrix = draws.integers(0, 500, (sites, sites)).astype(float)
+    matrix = np.random.default_rng(seed).integers(0, 500, (sites, sites)).astype(float)
     matrix = np.maximum(matrix, matrix.T)
     texts = {
         "full": [between.join(map(str, row)) for row in matrix],
@@ -184,8 +181,7 @@ def test_a_triangle_follows_the_number_of_sites_and_pairs_are_to_be_named(tmp_pa
     found = fill_unmeasured("file", read_matrix(path))[0]
     assert found.tolist() == [[0, 5, 6, 8], [5, 0, 7, 9], [6, 7, 0, 10], [8, 9, 10, 0]]
     path = written(tmp_path, "1 2 5\n2 3 6\n3 1 7\n")
-    assert read_matrix(path).shape == (3, 3)
-    assert read_matrix(path, "pairs")[0, 2] == 7
+    assert (read_matrix(path).shape, read_matrix(path, "pairs")[0, 2]) == ((3, 3), 7)
 
 
 @pytest.mark.parametrize(

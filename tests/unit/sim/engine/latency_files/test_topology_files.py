@@ -150,8 +150,7 @@ def test_files_of_other_programs_are_read(name: str, locale: str, tmp_path: Path
         return
     unit = 1 if name.endswith("brite") else 4
     expected = {(a, b, d * unit) for a, b, d in LINKS} | {(b, a, d * unit) for a, b, d in LINKS}
-    assert ways(topology) == expected
-    assert topology.sites == 6
+    assert (ways(topology), topology.sites) == (expected, 6)
     assert topology.stands.tolist() == list(range(0 if unit == 1 else 2, 6))
 
 

@@ -34,8 +34,7 @@ def watched(folder: Path, every: int | None, rounds: int, size: int = 30) -> lis
 
 def test_there_are_snapshots_every_so_many_rounds_and_at_the_end(tmp_path: Path) -> None:
     assert watched(tmp_path / "a", 3, 8) == [0, 3, 6, 8]
-    assert watched(tmp_path / "b", 4, 8) == [0, 4, 8]
-    assert watched(tmp_path / "c", None, 8) == [8]
+    assert (watched(tmp_path / "b", 4, 8), watched(tmp_path / "c", None, 8)) == ([0, 4, 8], [8])
     assert watched(tmp_path / "d", None, 1, snapshots.MOST_NODES + 1) == []
     assert watched(tmp_path / "e", 1, 1, snapshots.MOST_NODES + 1) == [0, 1]
 
@@ -98,8 +97,7 @@ def test_networkx_reads_graphml_and_gexf_and_edge_lists_have_a_line_a_link(tmp_p
 
 @pytest.mark.parametrize("chosen", SUFFIXES)
 def test_an_overlay_of_nobody_is_a_graph_of_nobody(chosen: str, tmp_path: Path) -> None:
-    nobody = attrs.evolve(made_up_overlay(0), kinds=())
-    export_overlay(nobody, chosen, tmp_path / "o")
+    export_overlay(attrs.evolve(made_up_overlay(0), kinds=()), chosen, tmp_path / "o")
     if chosen == "graphml":
         assert len(nx.read_graphml(tmp_path / "o")) == 0
 
@@ -118,8 +116,7 @@ def test_an_export_is_whole_or_not_there(tmp_path: Path) -> None:
 
 
 def test_formats_go_by_name_or_by_the_name_of_the_file() -> None:
-    assert format_of(None, None) == "graphml"
-    assert format_of(None, Path("a.GEXF")) == "gexf"
+    assert (format_of(None, None), format_of(None, Path("a.GEXF"))) == ("graphml", "gexf")
     assert format_of("edges", Path("a.txt")) == "edges"
     with pytest.raises(ScenarioError, match="--format is 'dot', expected one of graphml, gexf"):
         format_of("dot", None)

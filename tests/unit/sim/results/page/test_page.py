@@ -112,8 +112,7 @@ def test_curves_of_more_rounds_than_places_are_means_in_a_band() -> None:
     line = {"rounds": [1, 2, 3, 4, 5, 6, 7], "values": [0, 6, None, 9, None, None, 5]}
     assert run_script(f"thinned({json.dumps(line)}, 7)") == {**line, "low": None, "high": None}
     found = run_script(f"thinned({json.dumps(line)}, 4.9)")
-    assert found["rounds"] == [1.5, 3.5, 5.5, 7]
-    assert found["values"] == [3, 9, None, 5]
+    assert (found["rounds"], found["values"]) == ([1.5, 3.5, 5.5, 7], [3, 9, None, 5])
     assert (found["low"], found["high"]) == ([0, 9, None, 5], [6, 9, None, 5])
     # What goes up and down every round, in a chart 320 pixels wide: few corners, and a band.
     drawn = run_script(
@@ -189,8 +188,7 @@ def test_courses_have_few_points_however_many_rounds(rounds: int) -> None:
         assert curve["values"][8] is None
         assert curve["values"][9] == pytest.approx(0.1)
     if size > 9:
-        mean = np.mean(1 / np.arange(10, size + 1))
-        assert curve["values"][0] == pytest.approx(mean, rel=1e-4)
+        assert curve["values"][0] == pytest.approx(np.mean(1 / np.arange(10, size + 1)), rel=1e-4)
     json.dumps(found, allow_nan=False)
 
 
@@ -232,8 +230,7 @@ def state(address: str, have: int = -1) -> Any:
 
 def test_the_page_and_its_state_are_served(live_page: LivePage, address: str) -> None:
     status, headers, body = get(address)
-    assert status == 200
-    assert headers["content-type"] == "text/html; charset=utf-8"
+    assert (status, headers["content-type"]) == (200, "text/html; charset=utf-8")
     assert headers["cache-control"] == "no-store"
     assert b"connect-src &#x27;self&#x27;" in body or b"connect-src 'self'" in body
     assert state(address)["run"]["systems"] == []
@@ -241,8 +238,7 @@ def test_the_page_and_its_state_are_served(live_page: LivePage, address: str) ->
     told = state(address)
     (system,) = told["run"]["systems"]
     assert (system["name"], system["round"], system["rounds"]) == ("one", 20, 50)
-    assert system["course"]["rounds"][-1] == 20
-    assert system["overlays"][0]["nodes_in_all"] == 80
+    assert (system["course"]["rounds"][-1], system["overlays"][0]["nodes_in_all"]) == (20, 80)
     assert not told["run"]["ended"]
     assert state(address, told["version"]) == 204
 
@@ -293,7 +289,6 @@ def test_the_end_is_told_to_who_looks(live_page: LivePage) -> None:
         live_page(WatchedRun("one", 50, 50, 20))
         version = state(address)["version"]
         live_page.end()
-        told = state(address, version)
-        assert told["run"]["ended"]
+        assert state(address, version)["run"]["ended"]
     with pytest.raises(OSError):
         get(address)

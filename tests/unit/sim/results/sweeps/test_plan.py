@@ -36,8 +36,7 @@ events.per_round = [1, 5]
 system = ["kindred", "baseline"]
 """
     plan = read_sweep(sweep(tmp_path, text))
-    assert len(plan.points) == 2 * 2 * 2 * 2
-    assert len({point.name for point in plan.points}) == 16
+    assert (len(plan.points), len({point.name for point in plan.points})) == (2 * 2 * 2 * 2, 16)
     assert plan.name == "sweep"
     for point in plan.points:
         file = tmp_path / f"{point.name}.toml"
@@ -64,8 +63,7 @@ rounds = 12
 """
     (tmp_path / "other.toml").write_text("nodes = 60\nrounds = 9\n[events]\nwarm_up_rounds = 5\n")
     plan = read_sweep(sweep(tmp_path, text))
-    shown = [dict(point.values) for point in plan.points]
-    assert shown == [
+    assert [dict(point.values) for point in plan.points] == [
         {"scenario": "base.toml", "nodes": 20, "seed": 1},
         {"scenario": "base.toml", "nodes": 40, "rounds": 12, "seed": 1},
         {"scenario": "other.toml", "nodes": 20, "seed": 1},
@@ -107,8 +105,7 @@ def test_marks_and_line_ends_change_nothing(encoding: str, end: str, tmp_path: P
     for name, text in (("base.toml", NAMED), ("sweep.toml", ONE)):
         (tmp_path / name).write_bytes(text.replace("\n", end).encode(encoding))
     scenario, text = read_scenario(tmp_path / "base.toml")
-    assert scenario.name == "Zürich"
-    assert text == NAMED
+    assert (scenario.name, text) == ("Zürich", NAMED)
     assert len(read_sweep(tmp_path / "sweep.toml").points) == 1
 
 
@@ -125,10 +122,8 @@ def test_other_encodings_are_named(encoding: str, found: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize(("name", "points"), [("sizes", 60), ("v3", 120), ("v6", 120)])
 def test_the_examples_are_sweeps(name: str, points: int) -> None:
-    examples = ROOT / "examples" / "spark"
-    plan = read_sweep(examples / f"{name}.toml")
-    assert plan.name == name
-    assert len(plan.points) == points
+    plan = read_sweep(ROOT / "examples" / "spark" / f"{name}.toml")
+    assert (plan.name, len(plan.points)) == (name, points)
 
 
 def test_no_measure_takes_the_place_of_what_is_varied(tmp_path: Path) -> None:
@@ -177,9 +172,7 @@ def test_points_that_share_a_memory_wait_for_each_other(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(psutil, "virtual_memory", Memory)
     here, small, large = Nothing(8, shares_memory=True), points(9, GIB), points(2, 9 * GIB)
-    assert len(here.next_points(small, [], 0)) == 1
-    assert len(here.next_points(small, [], 1)) == 3
-    assert len(here.next_points(large, [], 1)) == 1
-    assert here.next_points(large, small[:1], 1) == []
+    assert (len(here.next_points(small, [], 0)), len(here.next_points(small, [], 1))) == (1, 3)
+    assert (len(here.next_points(large, [], 1)), here.next_points(large, small[:1], 1)) == (1, [])
     # Elsewhere only their number counts.
     assert len(Nothing(8, shares_memory=False).next_points(points(9, 9 * GIB), [], 0)) == 8

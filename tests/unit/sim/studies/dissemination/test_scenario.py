@@ -75,8 +75,7 @@ def read(folder: Path, text: str, **overrides: object) -> TreesScenario:
 
 def write_workload(folder: Path, **changes: object) -> Path:
     path = folder / "workload.json"
-    content = {"subscriptions": SUBSCRIPTIONS, "documents": DOCUMENTS, **changes}
-    path.write_text(json.dumps(content))
+    path.write_text(json.dumps({"subscriptions": SUBSCRIPTIONS, "documents": DOCUMENTS, **changes}))
     return path
 
 
@@ -109,8 +108,7 @@ def test_scenarios_and_the_example_read_back_also_with_other_values(tmp_path: Pa
     assert (example.topology.kind, example.topology.brokers) == ("transit_stub", 500)
     assert set(STRATEGIES) - set(example.strategies) == {"HYBRID", "WITHIN", "TRIED"}
     assert text == EXAMPLE.read_text()
-    changes = {"topology.brokers": 90, "seed": 3, "strategies": ["SPT"]}
-    scenario = read(tmp_path, FULL, **changes)
+    scenario = read(tmp_path, FULL, **{"topology.brokers": 90, "seed": 3, "strategies": ["SPT"]})
     assert (scenario.topology.brokers, scenario.seed, scenario.strategies) == (90, 3, ("SPT",))
     with pytest.raises(ScenarioError, match=r"^topology\.brokers is 1, expected a whole number"):
         read(tmp_path, FULL, **{"topology.brokers": 1})
@@ -122,8 +120,7 @@ def test_files_are_beside_the_scenario_and_its_text_can_be_moved(tmp_path: Path)
     scenario = of_files(tmp_path, more='cost = "delay"')
     setting = scenario.setting()
     assert setting.topology.names == ("Bern", "Rome", "Oslo")
-    assert setting.graph.costs.tolist() == [2, 3]
-    assert setting.routed.hosts.tolist() == [2, 1]
+    assert (setting.graph.costs.tolist(), setting.routed.hosts.tolist()) == ([2, 3], [2, 1])
     assert setting.routed.sizes.tolist() == [2.5, 1]
     assert [setting.routed.matches(d).tolist() for d in (0, 1)] == [[0], []]
     _, text = read_scenario(tmp_path / "scenario.toml", {})
@@ -256,8 +253,7 @@ def made(tmp_path: Path) -> KeywordTables:
 def test_tables_are_the_workload_that_is_drawn_for_enough_brokers_and_of_the_right_kind(
     tmp_path: Path, made: KeywordTables
 ) -> None:
-    found = read_tables(tmp_path, BROKERS)
-    assert attrs.asdict(found) == attrs.asdict(made.spec.workload())
+    assert attrs.asdict(read_tables(tmp_path, BROKERS)) == attrs.asdict(made.spec.workload())
     workload = made.spec.workload()
     last = max(*workload.places, *workload.hosts)
     assert read_tables(tmp_path, last + 1).places == workload.places

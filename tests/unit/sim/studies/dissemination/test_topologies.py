@@ -60,8 +60,7 @@ def test_a_topology_is_connected_of_its_size_and_made_by_its_seed(name: str, bro
     topology, again, other = (GENERATORS[name](brokers, seed) for seed in (1, 1, 2))
     assert topology.graph.nodes == len(topology.names) == len(set(topology.names)) == brokers
     assert nx.is_connected(as_networkx(topology.graph))
-    ends = topology.graph.ends.tolist()
-    assert ends == again.graph.ends.tolist() != other.graph.ends.tolist()
+    assert topology.graph.ends.tolist() == again.graph.ends.tolist() != other.graph.ends.tolist()
 
 
 def test_stub_domains_hang_on_one_transit_broker_each_but_for_links_that_are_added() -> None:
@@ -132,8 +131,7 @@ def test_repeated_links_names_and_missing_places_are_coped_with(tmp_path: Path) 
     path = write(tmp_path, "zoo.gml", text)
     topology = read_topology(path)
     assert topology.names == ("Here", "None #3", "None #7")
-    assert topology.dropped == 2
-    assert topology.graph.costs.tolist() == [1, 1]
+    assert (topology.dropped, topology.graph.costs.tolist()) == (2, [1, 1])
     assert topology.positions[0].tolist() == [1.5, 50]
     assert np.isnan(topology.positions[1:]).all()
     assert read_topology(path, "cost").graph.costs.tolist() == [2.5, 1]
@@ -205,8 +203,7 @@ def test_real_networks_are_read(name: str, brokers: int, dropped: int) -> None:
     if not path.exists():
         pytest.skip(f"{path} is not there")
     topology = read_topology(path)
-    assert topology.graph.nodes == brokers
-    assert topology.dropped == dropped
+    assert (topology.graph.nodes, topology.dropped) == (brokers, dropped)
 
 
 def holders_of(workload: Workload) -> dict[int, list[int]]:
@@ -225,8 +222,7 @@ def test_a_keyword_is_wanted_in_its_neighbourhood_only() -> None:
     for name, share in LOCALITIES.items():
         locality = Locality(share, keywords=60, documents=50, subscribers=4)
         holders = holders_of(make_workload(graph, locality, 1))
-        assert len(holders) == 60
-        assert {len(held) for held in holders.values()} == {4}
+        assert (len(holders), {len(held) for held in holders.values()}) == (60, {4})
         hops = [nx.shortest_path_length(whole, held[0], held[-1]) for held in holders.values()]
         spreads[name] = np.mean(hops)
     assert spreads["Localized1"] < spreads["Localized2"] < spreads["Uniform"]
@@ -253,8 +249,7 @@ def test_a_broker_may_have_a_subscription_for_each_keyword() -> None:
     each = make_workload(graph, Locality(keywords=40, documents=80, subscription="keyword"), 1)
     assert each.documents == whole.documents
     pairs = list(zip(each.places, each.subscriptions, strict=True))
-    assert {len(keywords) for _, keywords in pairs} == {1}
-    assert len(set(pairs)) == len(pairs)
+    assert ({len(keywords) for _, keywords in pairs}, len(set(pairs))) == ({1}, len(pairs))
     holders = holders_of(whole)
     assert set(pairs) == {(place, (word,)) for word, held in holders.items() for place in held}
 
@@ -266,11 +261,10 @@ def test_documents_may_be_published_near_whoever_wants_them() -> None:
     for publishers in PUBLISHERS:
         workload = make_workload(graph, Locality(keywords=60, publishers=publishers), 1)
         holders = holders_of(workload)
-        published = zip(workload.hosts, workload.documents, strict=True)
         hops[publishers] = np.mean(
             [
                 min(lengths[host][place] for keyword in about for place in holders[keyword])
-                for host, about in published
+                for host, about in zip(workload.hosts, workload.documents, strict=True)
             ]
         )
     assert hops["near"] < 0.5 * hops["anywhere"]
@@ -299,5 +293,4 @@ def test_no_routing_of_the_documents_costs_less_than_the_lower_bound() -> None:
     workload = make_workload(topology.graph, Locality(keywords=30, documents=40), 1)
     routed = workload.sample(topology.graph)
     setting = setting_of(topology, routed, routed, 1)
-    bound = lower_bounds(setting.plan(), routed).sum()
-    assert 0 < bound <= run_strategy("OPT", setting).bill.total
+    assert 0 < lower_bounds(setting.plan(), routed).sum() <= run_strategy("OPT", setting).bill.total

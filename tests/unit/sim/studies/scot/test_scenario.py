@@ -119,47 +119,41 @@ def test_the_example_is_a_burst_under_three_ways_of_routing() -> None:
     scenario, text = read_scenario(EXAMPLE, {})
     assert isinstance(scenario, ScotScenario)
     assert scenario.routings == ("bid", "static", "dynamic")
-    assert scenario.run_of("bid").scot.broker_count == 75
-    assert text == EXAMPLE.read_text()
+    assert (scenario.run_of("bid").scot.broker_count, text) == (75, EXAMPLE.read_text())
 
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
-    [
-        ("nodes = 5", "nodes is an unknown key, expected one of kind, name, seed, routings"),
-        ('name = " "', "name is ' ', expected one line of text"),
-        ("seed = -1", "seed is -1, expected a whole number from 0"),
-        ("routings = []", "routings is [], expected a list of some of bid, static, dynamic"),
-        ('routings = ["flood"]', "routings is 'flood', expected one of bid, static, dynamic"),
-        ('routings = ["bid", "bid"]', "routings is ['bid', 'bid'], expected each way of routing"),
-        ('[overlay]\nname = "ring"', "overlay.name is 'ring', expected one of figure_8, figure_2"),
-        ("[overlay]\nclusters = [0]", "overlay.clusters is [0], expected nothing but with name"),
-        ("[workload]\nsubscribers = -1", "workload.subscribers is -1, expected a whole number"),
-        ('[workload]\nkind = "news"', "workload.kind is 'news', expected one of topics, quotes"),
-        ('[workload]\nfile = "none.gz"', "workload.file is 'none.gz', expected a file that exists"),
-        (
-            "[workload]\npublishers = 100000\nnotifications = 100000",
-            "workload.notifications is 100000, expected at most 100,000,000 in all",
+    {
+        "nodes = 5": "nodes is an unknown key, expected one of kind, name, seed, routings",
+        'name = " "': "name is ' ', expected one line of text",
+        "seed = -1": "seed is -1, expected a whole number from 0",
+        "routings = []": "routings is [], expected a list of some of bid, static, dynamic",
+        'routings = ["flood"]': "routings is 'flood', expected one of bid, static, dynamic",
+        'routings = ["bid", "bid"]': "routings is ['bid', 'bid'], expected each way of routing",
+        '[overlay]\nname = "ring"': "overlay.name is 'ring', expected one of figure_8, figure_2",
+        "[overlay]\nclusters = [0]": "overlay.clusters is [0], expected nothing but with name",
+        "[workload]\nsubscribers = -1": "workload.subscribers is -1, expected a whole number",
+        '[workload]\nkind = "news"': "workload.kind is 'news', expected one of topics, quotes",
+        '[workload]\nfile = "none.gz"': "workload.file is 'none.gz', expected a file that exists",
+        "[workload]\npublishers = 100000\nnotifications = 100000": (
+            "workload.notifications is 100000, expected at most 100,000,000 in all"
         ),
-        ("[burst]\nper_minute = 0", "burst.per_minute is 0, expected a whole number from 1"),
-        (
-            'burst.broker = "B(vi,7)"',
-            "burst.broker is 'B(vi,7)', expected a number from 0 to 4 (cl",
+        "[burst]\nper_minute = 0": "burst.per_minute is 0, expected a whole number from 1",
+        'burst.broker = "B(vi,7)"': "burst.broker is 'B(vi,7)', expected a number from 0 to 4 (cl",
+        'burst.broker = "B(7,vi)"': "burst.broker is 'B(7,vi)', expected the region first, as in",
+        '[burst]\nbroker = "B(z,0)"': "burst.broker is 'B(z,0)', expected one of i, ii, iii",
+        "[links]\ngap_ms = -1": "links.gap_ms is -1.0, expected a time from 0",
+        "[service]\nmatching_ms = inf": "service.matching_ms is inf, expected a time from 0",
+        "[scot]\nrouting = 'bid'": "scot.routing is an unknown key, expected one of threshold",
+        "[scot]\ncovering = 1": "scot.covering is 1, expected true or false",
+        "[scot]\nwindow = 0": "scot.window is 0, expected a whole number of microseconds",
+        "[scot]\nthreshold = nan": "scot.threshold is nan, expected a number from 0 on",
+        "[scot]\nthreshold = -1": "scot.threshold is -1, expected a number from 0 on",
+        "[scot]\ncluster_detours = true\naround_failures = true": (
+            "scot.cluster_detours is True, expected false together with around_failures"
         ),
-        ('burst.broker = "B(7,vi)"', "burst.broker is 'B(7,vi)', expected the region first, as in"),
-        ('[burst]\nbroker = "B(z,0)"', "burst.broker is 'B(z,0)', expected one of i, ii, iii"),
-        ("[links]\ngap_ms = -1", "links.gap_ms is -1.0, expected a time from 0"),
-        ("[service]\nmatching_ms = inf", "service.matching_ms is inf, expected a time from 0"),
-        ("[scot]\nrouting = 'bid'", "scot.routing is an unknown key, expected one of threshold"),
-        ("[scot]\ncovering = 1", "scot.covering is 1, expected true or false"),
-        ("[scot]\nwindow = 0", "scot.window is 0, expected a whole number of microseconds"),
-        ("[scot]\nthreshold = nan", "scot.threshold is nan, expected a number from 0 on"),
-        ("[scot]\nthreshold = -1", "scot.threshold is -1, expected a number from 0 on"),
-        (
-            "[scot]\ncluster_detours = true\naround_failures = true",
-            "scot.cluster_detours is True, expected false together with around_failures",
-        ),
-    ],
+    }.items(),
 )
 def test_every_fault_is_one_sentence(tmp_path: Path, text: str, sentence: str) -> None:
     assert sentence in str(fault_of(tmp_path, 'kind = "scot"\n' + text))
@@ -294,8 +288,7 @@ def test_points_are_the_largest_of_their_groups_and_windows() -> None:
     windows = np.stack([5_000 + places * 1_000_000, places % 7, places, places], axis=1)
     at, lengths = scot_plots.longest_queues(attrs.evolve(made_up([1]), windows=windows))
     assert len(at) == len(lengths) == 500
-    assert list(at[:3]) == [0, 2, 4]
-    assert list(lengths[:4]) == [1, 3, 5, 6]
+    assert (list(at[:3]), list(lengths[:4])) == ([0, 2, 4], [1, 3, 5, 6])
 
 
 def test_columns_keep_the_neighbours_of_a_path_side_by_side() -> None:
@@ -308,8 +301,7 @@ def test_columns_keep_the_neighbours_of_a_path_side_by_side() -> None:
 
 
 def test_pictures_are_the_same_for_the_same_input(tmp_path: Path) -> None:
-    scot = Scot(Factor.path("abc"), Factor.complete(3))
-    burst = Burst(scot=scot, settings=ScotSettings())
+    burst = Burst(scot=Scot(Factor.path("abc"), Factor.complete(3)), settings=ScotSettings())
     systems = {
         name: RoutingRecord(name=name, burst=burst, result=made_up(delays), peak_rss_bytes=0)
         for name, delays in (("static", [2, 9, 4]), ("dynamic", [1, 2, 3]))

@@ -102,67 +102,51 @@ def test_the_example_is_a_scenario_of_five_coverings() -> None:
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
-    [
-        (
-            'kind = "vines"',
-            "kind is 'vines', expected nothing for peers without servers, or one of",
+    {
+        'kind = "vines"': "kind is 'vines', expected nothing for peers without servers, or one of",
+        "kind = 5": "kind is 5, expected nothing for peers without servers, or one of brokers",
+        "nodes = 5": "nodes is an unknown key, expected one of kind, name, seed, coverings",
+        "[overlay]\nnam = 1": "overlay.nam is an unknown key, did you mean 'overlay.name'?",
+        "overlay = 5": "overlay is 5, expected a table, [overlay]",
+        'overlay.name = "star_17"': "overlay.name is 'star_17', expected one of controlled_55, co",
+        '[overlay]\nname = ["A"]': "overlay.name is ['A'], expected one of",
+        "[overlay]\nlatency_ms = -1": "overlay.latency_ms is -1.0, expected a time from 0",
+        "[overlay]\nqueue = 1.5": "overlay.queue is 1.5, expected a whole number",
+        "coverings = 5": "coverings is 5, expected a list of some of off, lazy",
+        "coverings = []": "coverings is [], expected a list of some of off",
+        'coverings = ["greedy"]': "coverings is 'greedy', expected one of off, lazy, active",
+        "coverings = [[]]": "coverings is [], expected one of off, lazy, active",
+        'coverings = ["lazy", "lazy"]': "coverings is ['lazy', 'lazy'], expected each covering",
+        "[workload]\nroots = 0": "workload.roots is 0, expected a whole number from 1",
+        "[workload]\ndegree = true": "workload.degree is True, expected a whole number from 0",
+        "[workload]\nclustered = 1": "workload.clustered is 1, expected true or false",
+        'broker.critical_rule = "no"': "broker.critical_rule is 'no', expected one of below, at_",
+        'broker.displaced = "all"': "broker.displaced is 'all', expected one of triggered, quench",
+        "[service]\npacked = 2": "service.packed is 2.0, expected a share from 0 to 1",
+        "[workload]\nroots = 2000\ndegree = 2000": (
+            "workload.degree is 2000, expected at most 1,000,000 subscriptions in all"
         ),
-        ("kind = 5", "kind is 5, expected nothing for peers without servers, or one of brokers"),
-        ("nodes = 5", "nodes is an unknown key, expected one of kind, name, seed, coverings"),
-        ("[overlay]\nnam = 1", "overlay.nam is an unknown key, did you mean 'overlay.name'?"),
-        ("overlay = 5", "overlay is 5, expected a table, [overlay]"),
-        (
-            'overlay.name = "star_17"',
-            "overlay.name is 'star_17', expected one of controlled_55, co",
+        "workload = {roots = 5, unsubscriptions = 6}": "workload.unsubscriptions is 6, expected at",
+        "[timing]\npublish_every_s = 0": "timing.publish_every_s is 0.0, expected a time from",
+        "[timing]\ncalm_s = inf": "timing.calm_s is inf, expected a time from 0",
+        "[timing]\ncalm_s = 1000000\npublish_every_s = 0.01": (
+            "timing.publish_every_s is 0.01, expected at most 10,000,000 publications"
         ),
-        ('[overlay]\nname = ["A"]', "overlay.name is ['A'], expected one of"),
-        ("[overlay]\nlatency_ms = -1", "overlay.latency_ms is -1.0, expected a time from 0"),
-        ("[overlay]\nqueue = 1.5", "overlay.queue is 1.5, expected a whole number"),
-        ("coverings = 5", "coverings is 5, expected a list of some of off, lazy"),
-        ("coverings = []", "coverings is [], expected a list of some of off"),
-        ('coverings = ["greedy"]', "coverings is 'greedy', expected one of off, lazy, active"),
-        ("coverings = [[]]", "coverings is [], expected one of off, lazy, active"),
-        ('coverings = ["lazy", "lazy"]', "coverings is ['lazy', 'lazy'], expected each covering"),
-        ("[workload]\nroots = 0", "workload.roots is 0, expected a whole number from 1"),
-        ("[workload]\ndegree = true", "workload.degree is True, expected a whole number from 0"),
-        ("[workload]\nclustered = 1", "workload.clustered is 1, expected true or false"),
-        ('broker.critical_rule = "no"', "broker.critical_rule is 'no', expected one of below, at_"),
-        (
-            'broker.displaced = "all"',
-            "broker.displaced is 'all', expected one of triggered, quench",
+        "[timing]\naftermath_s = 1000000\nsample_every_s = 0.01": (
+            "timing.sample_every_s is 0.01, expected at most 10,000,000 looks"
         ),
-        ("[service]\npacked = 2", "service.packed is 2.0, expected a share from 0 to 1"),
-        (
-            "[workload]\nroots = 2000\ndegree = 2000",
-            "workload.degree is 2000, expected at most 1,000,000 subscriptions in all",
+        '[service]\nkind = "slow"': "service.kind is 'slow', expected one of table_ii, fixed",
+        "[service]\nfactor = 0": "service.factor is 0.0, expected a number above 0",
+        "[broker]\nsimilarity = 2": "broker.similarity is 2, expected a number from 0.0 to 1.0",
+        "[broker]\nsimilar = 2": (
+            "broker.similar is an unknown key, did you mean 'broker.similarity'?"
         ),
-        (
-            "workload = {roots = 5, unsubscriptions = 6}",
-            "workload.unsubscriptions is 6, expected at",
-        ),
-        ("[timing]\npublish_every_s = 0", "timing.publish_every_s is 0.0, expected a time from"),
-        ("[timing]\ncalm_s = inf", "timing.calm_s is inf, expected a time from 0"),
-        (
-            "[timing]\ncalm_s = 1000000\npublish_every_s = 0.01",
-            "timing.publish_every_s is 0.01, expected at most 10,000,000 publications",
-        ),
-        (
-            "[timing]\naftermath_s = 1000000\nsample_every_s = 0.01",
-            "timing.sample_every_s is 0.01, expected at most 10,000,000 looks",
-        ),
-        ('[service]\nkind = "slow"', "service.kind is 'slow', expected one of table_ii, fixed"),
-        ("[service]\nfactor = 0", "service.factor is 0.0, expected a number above 0"),
-        ("[broker]\nsimilarity = 2", "broker.similarity is 2, expected a number from 0.0 to 1.0"),
-        (
-            "[broker]\nsimilar = 2",
-            "broker.similar is an unknown key, did you mean 'broker.similarity'?",
-        ),
-        ('[broker]\ncovering = "lazy"', "broker.covering is an unknown key, expected one of"),
-        ("[broker]\ndrop_unpaid = 2", "broker.drop_unpaid is 2, expected true or false"),
-        ('name = " "', "name is ' ', expected one line of text"),
-        ("seed = -1", "seed is -1, expected a whole number from 0"),
-        ("seed = ", "line"),
-    ],
+        '[broker]\ncovering = "lazy"': "broker.covering is an unknown key, expected one of",
+        "[broker]\ndrop_unpaid = 2": "broker.drop_unpaid is 2, expected true or false",
+        'name = " "': "name is ' ', expected one line of text",
+        "seed = -1": "seed is -1, expected a whole number from 0",
+        "seed = ": "line",
+    }.items(),
 )
 def test_every_fault_is_one_sentence(tmp_path: Path, text: str, sentence: str) -> None:
     head = "" if text.startswith("kind") else 'kind = "brokers"\n'

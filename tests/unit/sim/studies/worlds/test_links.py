@@ -24,8 +24,7 @@ def test_shares_make_groups_and_the_rest_is_one_more_drawn_apart_in_each_partiti
     link = Link(partition=[{"begin_s": 1, "end_s": 2.5, "shares": [0.2, 0.5]}])  # type: ignore[arg-type]
     (found,) = partitions(link, NODES, 1, {})
     assert found[:2] == (1000, 2500)
-    counts = np.bincount(found.groups) / NODES
-    np.testing.assert_allclose(counts, [0.2, 0.5, 0.3], atol=0.02)
+    np.testing.assert_allclose(np.bincount(found.groups) / NODES, [0.2, 0.5, 0.3], atol=0.02)
     (more,) = partitions(link, NODES + 99, 1, {})
     np.testing.assert_array_equal(more.groups[:NODES], found.groups)
     part = {"begin_s": 0, "end_s": 1, "shares": [0.5]}
@@ -35,8 +34,7 @@ def test_shares_make_groups_and_the_rest_is_one_more_drawn_apart_in_each_partiti
 
 def test_the_values_of_an_attribute_are_groups_and_times_become_ticks() -> None:
     link = Link(partition=[{"begin_s": 0, "end_s": 1, "by": "region"}])  # type: ignore[arg-type]
-    region = np.array([7.5, 2, 7.5, 9])
-    (found,) = partitions(link, 4, 1, {"region": region})
+    (found,) = partitions(link, 4, 1, {"region": np.array([7.5, 2, 7.5, 9])})
     assert found.groups.tolist() == [1, 0, 1, 2]
     with pytest.raises(ScenarioError, match=r"^network.partition.by is no attribute \(region\)"):
         partitions(link, 4, 1, {})
@@ -49,8 +47,7 @@ def test_rates_are_numbers_draws_or_attributes() -> None:
     found = bandwidth(link, 4000, 1, make_sizes(), {"speed": np.arange(1, 4001) + 0.5})
     assert set(found.up) == {100, 900}
     assert 0.45 < (found.up == 100).mean() < 0.55
-    assert found.down[:3].tolist() == [1, 2, 3]
-    assert (found.up_queue, found.down_queue) == (7, -1)
+    assert (found.down[:3].tolist(), found.up_queue, found.down_queue) == ([1, 2, 3], 7, -1)
     with pytest.raises(ScenarioError, match=r"^network.down_rate, speed is an attribute with"):
         bandwidth(link, 2, 1, make_sizes(), {"speed": np.array([5, 0])})
 
@@ -119,8 +116,7 @@ def test_distributions_have_their_moments(given: Any, mean: float, deviation: fl
 
 
 def test_attributes_are_drawn_apart_or_the_same_for_all() -> None:
-    assert drawn(7, 3).tolist() == [7, 7, 7]
-    assert drawn(True, 2).dtype == np.bool_
+    assert (drawn(7, 3).tolist(), drawn(True, 2).dtype) == ([7, 7, 7], np.bool_)
     one, other = (Attribute(name, {"uniform": [0, 1]}).of_nodes(MANY, 1) for name in ("a", "b"))
     assert abs(np.corrcoef(one, other)[0, 1]) < 0.02
 

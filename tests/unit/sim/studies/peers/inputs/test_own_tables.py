@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 import shutil
 from pathlib import Path
@@ -17,21 +18,12 @@ from gossamer.protocol.peer.space.ring import RING, RING_MASK
 from gossamer.sim.churn import ChurnTrace, write_trace
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.results.summary import summarise
+from gossamer.sim.studies.peers.inputs import publications
+from gossamer.sim.studies.peers.inputs import scenario as inputs
 from gossamer.sim.studies.peers.inputs.changes import Drift, Turnover
 from gossamer.sim.studies.peers.inputs.own_workload import online_at, timetable_of
-from gossamer.sim.studies.peers.inputs.publications import (
-    PARTS,
-    end_of_part,
-    published_before,
-    timetable_by_rate,
-)
-from gossamer.sim.studies.peers.inputs.scenario import (
-    Churn,
-    Events,
-    Scenario,
-    Subscriptions,
-    System,
-)
+from gossamer.sim.studies.peers.inputs.publications import PARTS
+from gossamer.sim.studies.peers.inputs.scenario import Events, Scenario, Subscriptions
 from gossamer.sim.studies.peers.inputs.table_workload import workload_of
 from gossamer.sim.studies.peers.inputs.taken_from import TakenFrom
 from gossamer.sim.studies.peers.inputs.workload import Workload
@@ -42,9 +34,10 @@ from gossamer.sim.studies.peers.running.preparation import prepare
 from gossamer.sim.studies.peers.simulation import simulate
 from gossamer.sim.study.scenarios import read_scenario
 from support.checkout import ROOT
+from support.refusals import sentence_about
 from support.sim_commands import interrupted_after, simulated_in_parts
 
-SYSTEMS = (System(name="kindred"),)
+KINDRED = inputs.System(name="kindred")
 SHAPE = Subscriptions(attributes=2, per_node=2)
 WANTED = {
     "node": [3, 0, 3, 3],
@@ -62,22 +55,12 @@ TICKS = {
 }
 
 
-def scenario(folder: Path, wanted: bool = True, ticks: bool = True, **changes: Any) -> Scenario:
-    """A run of the files of a folder."""
-    files = {
-        "subscriptions": folder / "wanted.parquet" if wanted else None,
-        "events": folder / "ticks.parquet" if ticks else None,
-    }
-    given: dict[str, Any] = {
-        "nodes": 8,
-        "rounds": 4,
-        "subscriptions": SHAPE,
-        "systems": SYSTEMS,
-        "workload": TakenFrom(**files),
-    }
-    if not ticks:
-        given["events"] = Events(warm_up_rounds=1)
-    return Scenario(**given | changes)
+def scenario(folder: Path, **changes: Any) -> Scenario:
+    """A run of the files of a folder, of those that there are."""
+    files = {"subscriptions": folder / "wanted.parquet", "events": folder / "ticks.parquet"}
+    given: dict[str, Any] = {"nodes": 8, "rounds": 4, "subscriptions": SHAPE}
+    given["workload"] = TakenFrom(**{what: file for what, file in files.items() if file.exists()})
+    return Scenario(**given | {"systems": (KINDRED,)} | changes)
 
 
 def write(folder: Path, name: str, columns: dict[str, Any], **changes: Any) -> None:
@@ -101,30 +84,23 @@ def test_rows_are_subscriptions_and_events_of_nodes_and_rounds(folder: Path) -> 
     assert constrained.tolist() == [[1, -1], [-1, -1], [-1, -1], [2, 3], *[[-1, -1]] * 4]
     assert boxes[0, 0].tolist() == [RING // 4, RING // 4, *everything]
     # The end of the domain is the last place that a float64 tells from it.
-    assert boxes[3].tolist() == [
-        [*everything, half, RING - 512],
-        [RING // 8, 3 * RING // 4, 0, half],
-    ]
+    both = [[*everything, half, RING - 512], [RING // 8, 3 * RING // 4, 0, half]]
+    assert boxes[3].tolist() == both
     # By rounds: 9 at the end of the first, 5 in the second, 4 in the third.
     assert [workload.publisher(event) for event in range(3)] == [0, 1, 2]
-    assert workload.events(0, 3).tolist() == [
-        [RING - 512, half],
-        [0, half],
-        [3 * RING // 4, RING // 4],
-    ]
+    values = [[RING - 512, half], [0, half], [3 * RING // 4, RING // 4]]
+    assert workload.events(0, 3).tolist() == values
     steady = prepare(own).timetable
     assert [steady.of_part(cycle, 0) for cycle in range(4)] == [[0], [1], [2], []]
     assert steady.times_s(60.0).tolist() == [60.0, 120.0, 180.0]
-    quarters = timetable_of(own, workload, 4, PARTS)
-    assert quarters.times_s(60.0).tolist() == [60.0, 75.0, 135.0]
+    assert timetable_of(own, workload, 4, PARTS).times_s(60.0).tolist() == [60.0, 75.0, 135.0]
     assert (preview(own).published, preview(own).late) == (3, 0)
 
 
 def test_events_after_the_last_round_are_counted_and_told(folder: Path) -> None:
     short = scenario(folder, rounds=2)
     assert (preview(short).published, preview(short).late) == (2, 1)
-    summary = summarise(simulate(short))
-    (told,) = outgrown(summary["systems"])
+    (told,) = outgrown(summarise(simulate(short))["systems"])
     assert told.startswith("kindred: 1 events of the file come after the last round")
     whole = summarise(simulate(scenario(folder)))
     assert "late_events" not in whole["systems"]["kindred"]["totals"]
@@ -132,58 +108,50 @@ def test_events_after_the_last_round_are_counted_and_told(folder: Path) -> None:
 
 @pytest.mark.parametrize("engine", ["cycle", "event"])
 def test_what_a_run_keeps_makes_the_same_run(tmp_path: Path, engine: str) -> None:
-    common: dict[str, Any] = {
-        "nodes": 30,
-        "rounds": 12,
-        "round_s": 0.3,  # times that no float64 holds
-        "engine": engine,
-        "turnover": Turnover(share=60.0),
-    }
-    shape: dict[str, Any] = {"attributes": 2, "per_node": 2}
-    drawn = scenario(
-        tmp_path,
-        subscriptions=Subscriptions(**shape, subscribers=0.8),
+    common: dict[str, Any] = {"nodes": 30, "rounds": 12, "engine": engine}
+    # Times that no float64 holds.
+    common |= {"round_s": 0.3, "turnover": Turnover(share=60.0)}
+    drawn = Scenario(
+        subscriptions=attrs.evolve(SHAPE, subscribers=0.8),
         events=Events(per_round=2.5, warm_up_rounds=4, publisher_exponent=1.0),
-        **common | {"workload": None},
+        systems=(KINDRED,),
+        **common,
     )
     run = simulate(drawn)
     for what, file in (("subscriptions", "wanted"), ("events", "ticks")):
         ((_, table),) = kept_tables(drawn, run, what)
         pq.write_table(pa.table(table), tmp_path / f"{file}.parquet")
-    own = scenario(tmp_path, subscriptions=Subscriptions(**shape), **common)
+    own = scenario(tmp_path, **common)
     same = simulated_in_parts(own, tmp_path / "c", 7, threads=1)
-    tables = dict(same.systems["kindred"].tables())
-    for name, table in run.systems["kindred"].tables():
-        for column, values in table.items():
-            np.testing.assert_array_equal(tables[name][column], values, err_msg=f"{name}.{column}")
+    found, expected = (dict(one.systems["kindred"].tables()) for one in (same, run))
+    np.testing.assert_equal(found, expected)
     told = same.scenario["workload"]
     assert told["events"]["file"] == "ticks.parquet"
     assert len(told["subscriptions"]["fingerprint"]) == 64
     with pytest.raises(KeyboardInterrupt):
         simulate(own, checkpoint=tmp_path / "d", progress=interrupted_after(7))
-    wanted = pq.read_table(tmp_path / "wanted.parquet")
-    pq.write_table(wanted.slice(1), tmp_path / "wanted.parquet")
+    pq.write_table(pq.read_table(tmp_path / "wanted.parquet").slice(1), tmp_path / "wanted.parquet")
     with pytest.raises(ScenarioError, match="wanted"):
         simulate(own, checkpoint=tmp_path / "d", resume=True)
     assert simulate(own).scenario["workload"] != told
 
 
 def test_what_there_is_no_file_of_is_drawn(folder: Path) -> None:
-    half = scenario(folder, ticks=False)
+    (folder / "ticks.parquet").unlink()
+    half = scenario(folder, events=Events(warm_up_rounds=1))
     drawn = Workload(half.subscriptions, half.seed)
     workload = workload_of(half)
     np.testing.assert_array_equal(workload.events(2, 9), drawn.events(2, 9))
     assert workload.publisher(0) is None
     assert prepare(half).timetable.size == 3
     write(folder, "ticks.parquet", TICKS, publisher=None, time_s=None, round=[1, 1, 1, 1, 0, 0])
-    half = scenario(folder, wanted=False, events=Events(publishers=0.5))
+    (folder / "wanted.parquet").unlink()
+    half = scenario(folder, events=Events(publishers=0.5))
     workload = workload_of(half)
-    for one, other in zip(workload.subscriptions(8), drawn.subscriptions(8), strict=True):
-        np.testing.assert_array_equal(one, other)
+    np.testing.assert_equal(workload.subscriptions(8), drawn.subscriptions(8))
     assert workload.publisher(1) is None
     # Events of a round are spread over its quarters, in order of their numbers.
-    quarters = timetable_of(half, workload, 4, PARTS)
-    assert quarters.times_s(60.0).tolist() == [15.0, 75.0, 90.0]
+    assert timetable_of(half, workload, 4, PARTS).times_s(60.0).tolist() == [15.0, 75.0, 90.0]
     assert workload.events(1, 1).tolist() == [[3 * RING // 4, RING // 4]]
 
 
@@ -194,7 +162,9 @@ def test_events_are_published_at_the_first_end_of_a_part_that_is_not_before_them
 ) -> None:
     draws = np.random.default_rng(3)
     ends = [
-        end_of_part(cycle, part, parts, round_s) for cycle in range(30) for part in range(parts)
+        publications.end_of_part(cycle, part, parts, round_s)
+        for cycle in range(30)
+        for part in range(parts)
     ]
     exact = draws.choice(ends, 100)
     times = np.concatenate((exact, np.nextafter(exact, 0), np.nextafter(exact, 99), [0.0]))
@@ -202,25 +172,21 @@ def test_events_are_published_at_the_first_end_of_a_part_that_is_not_before_them
     names = draws.permutation(len(times))
     columns = {"event": names, "time_s": times, "attribute": np.ones_like(names)}
     write(tmp_path, "ticks.parquet", columns, value=names / len(names))
-    own = scenario(
-        tmp_path, wanted=False, rounds=30, round_s=round_s, subscriptions=Subscriptions()
-    )
+    own = scenario(tmp_path, rounds=30, round_s=round_s, subscriptions=Subscriptions())
     workload = workload_of(own)
     found = timetable_of(own, workload, 30, parts)
-    expected = {
-        int(name): min(end for end in ends if end >= t)
-        for name, t in zip(names, times, strict=True)
-    }
+    due = [min(end for end in ends if end >= time_s) for time_s in times]
     values = workload.events(0, found.size)[:, 0] / RING * len(names)
     seen = np.rint(values).astype(int)[found.numbers]
-    assert dict(zip(seen.tolist(), found.times_s(round_s).tolist(), strict=True)) == expected
+    shown = dict(zip(seen.tolist(), found.times_s(round_s).tolist(), strict=True))
+    assert shown == dict(zip(names.tolist(), due, strict=True))
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.3, 1.0, 2.5, 9.0])
 def test_a_timetable_by_rate_spreads_the_events_of_a_round(rate: float) -> None:
     spec = Events(per_round=rate, warm_up_rounds=3)
-    before = published_before(spec, 17)
-    found = timetable_by_rate(spec, 17, PARTS)
+    before = publications.published_before(spec, 17)
+    found = publications.timetable_by_rate(spec, 17, PARTS)
     for cycle in range(17):
         first, last = int(before[cycle]), int(before[cycle + 1])
         assert found.counts[cycle] == last - first
@@ -233,8 +199,7 @@ def test_who_is_online_is_what_sessions_say() -> None:
     node, start = draws.integers(0, 4, 12), np.arange(12.0)
     trace = ChurnTrace("abcd", node, start, np.minimum(start + 1, 12), 12.0)
     nodes, times = draws.integers(0, 4, 200), draws.integers(0, 28, 200) / 2
-    found = online_at(trace, nodes, times)
-    for one, time_s, online in zip(nodes, times, found, strict=True):
+    for one, time_s, online in zip(nodes, times, online_at(trace, nodes, times), strict=True):
         at = [
             begin <= time_s and (time_s < end or end == 12)
             for who, begin, end in zip(trace.node, trace.start_s, trace.end_s, strict=True)
@@ -288,33 +253,25 @@ def nan_at(place: int, values: list[float]) -> list[float]:
     ],
 )
 def test_what_does_not_fit_is_refused_by_row_and_column(
-    folder: Path, file: str, changes: dict[str, Any], words: str
+    folder: Path, file: str, changes: Any, words: str
 ) -> None:
-    write(folder, f"{file}.parquet", WANTED if file == "wanted" else TICKS, **changes)
-    with pytest.raises(ScenarioError) as refused:
-        prepare(scenario(folder))
-    message = str(refused.value)
-    assert message.startswith(f"{folder / file}.parquet{words}")
-    assert "\n" not in message
+    path = folder / f"{file}.parquet"
+    write(folder, path.name, WANTED if file == "wanted" else TICKS, **changes)
+    assert sentence_about(path, lambda _: prepare(scenario(folder))).startswith(f"{path}{words}")
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (None, "the file is No such file or directory, expected a readable Parquet file"),
-        (b"node,low\n", "the content is damaged or not Parquet"),
-        (b"", "the content is damaged or not Parquet"),
-    ],
-)
-def test_files_that_are_missing_or_no_parquet(
-    folder: Path, content: bytes | None, words: str
-) -> None:
-    (folder / "ticks.parquet").unlink()
-    if content is not None:
-        (folder / "ticks.parquet").write_bytes(content)
-    with pytest.raises(ScenarioError) as refused:
-        prepare(scenario(folder))
-    assert f"ticks.parquet: {words}" in str(refused.value)
+def test_files_that_are_missing_or_no_parquet(folder: Path) -> None:
+    own, file = scenario(folder), folder / "ticks.parquet"
+    for content in (b"node,low\n", b""):
+        file.write_bytes(content)
+        with pytest.raises(
+            ScenarioError, match=r"ticks\.parquet: the content is damaged or not Parquet"
+        ):
+            prepare(own)
+    file.unlink()
+    missing = "the file is No such file or directory, expected a readable Parquet file"
+    with pytest.raises(ScenarioError, match=rf"ticks\.parquet: {missing}"):
+        prepare(own)
 
 
 @pytest.mark.parametrize(
@@ -326,55 +283,47 @@ def test_files_that_are_missing_or_no_parquet(
         ({"drift": Drift(replaced=0.1)}, "drift.replaced is 0.1, expected 0, as the workload has"),
     ],
 )
-def test_settings_that_would_do_nothing_are_refused(
-    folder: Path, changes: dict[str, Any], words: str
-) -> None:
-    with pytest.raises(ScenarioError) as refused:
+def test_settings_that_would_do_nothing_are_refused(folder: Path, changes: Any, words: str) -> None:
+    with pytest.raises(ScenarioError, match=f"^{re.escape(words)}"):
         scenario(folder, **changes)
-    assert str(refused.value).startswith(words)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "drawn"),
-    [
+def test_shapes_of_what_is_not_drawn_are_refused(folder: Path) -> None:
+    shapes: list[tuple[str, Any, str]] = [
         ("width", 0.3, "subscriptions"),
         ("aspect", 3.0, "subscriptions"),
         ("subscribers", 0.5, "subscriptions"),
         ("correlation", 0.5, "events"),
         ("kind", "random", "subscriptions and events"),
         ("spread", 0.5, "subscriptions and events"),
-    ],
-)
-def test_shapes_of_what_is_not_drawn_are_refused(
-    folder: Path, name: str, value: Any, drawn: str
-) -> None:
-    with pytest.raises(ScenarioError) as refused:
-        scenario(folder, subscriptions=attrs.evolve(SHAPE, **{name: value}))
-    words = f"subscriptions.{name} is {value!r}, expected left out, as {drawn} are"
-    assert str(refused.value).startswith(words)
+    ]
+    for name, value, drawn in shapes:
+        words = f"subscriptions.{name} is {value!r}, expected left out, as {drawn} are"
+        with pytest.raises(ScenarioError, match=f"^{re.escape(words)}"):
+            scenario(folder, subscriptions=attrs.evolve(SHAPE, **{name: value}))
+    with pytest.raises(ScenarioError, match=r"^events\.publishers is 0\.5, expected left out"):
+        prepare(scenario(folder, events=Events(publishers=0.5)))
 
 
-def test_other_misuse_is_refused_as_well(folder: Path) -> None:
+def test_workloads_of_no_file_of_two_kinds_and_of_no_path_are_refused() -> None:
     with pytest.raises(ScenarioError, match=r"^workload\.folder is missing, expected the folder"):
         TakenFrom()
     with pytest.raises(ScenarioError, match=r"^workload\.folder is .*, expected none beside"):
         TakenFrom(folder="w", events="e.parquet")
     with pytest.raises(ScenarioError, match=r"^workload\.events is 3, expected the path of a"):
         TakenFrom(events=3)  # type: ignore[arg-type]
-    with pytest.raises(ScenarioError, match=r"^events\.publishers is 0\.5, expected left out"):
-        prepare(scenario(folder, events=Events(publishers=0.5)))
-    # Node 1 publishes in the second round, in which it is not there.
-    write_trace(
-        ChurnTrace("abc", [0, 1, 2], [0, 0, 0], [240, 75, 240], 240.0), folder / "t.parquet"
-    )
-    churn = Churn(trace=folder / "t.parquet")
+
+
+def test_a_publisher_is_online_when_it_publishes(folder: Path) -> None:
+    """Node 1 publishes in the second round, in which it is not there."""
     write(folder, "wanted.parquet", WANTED, node=[2, 0, 2, 2])
+    churn = inputs.Churn(trace=folder / "t.parquet")
+    own = scenario(folder, churn=churn, nodes=None, rounds=None)
+    write_trace(ChurnTrace("abc", [0, 1, 2], [0] * 3, [240, 75, 240], 240.0), churn.trace)
     with pytest.raises(ScenarioError, match=r"row 1: publisher is 1, .* online at 75 s, when"):
-        prepare(scenario(folder, churn=churn, nodes=None, rounds=None))
-    write_trace(
-        ChurnTrace("abc", [0, 1, 2], [0, 0, 0], [240, 76, 240], 240.0), folder / "t.parquet"
-    )
-    assert prepare(scenario(folder, churn=churn, nodes=None, rounds=None)).timetable.size == 3
+        prepare(own)
+    write_trace(ChurnTrace("abc", [0, 1, 2], [0] * 3, [240, 76, 240], 240.0), churn.trace)
+    assert prepare(own).timetable.size == 3
 
 
 def test_the_example_runs_as_it_stands(tmp_path: Path) -> None:
@@ -387,5 +336,4 @@ def test_the_example_runs_as_it_stands(tmp_path: Path) -> None:
     assert found.workload.events == (tmp_path / "ticks.parquet").resolve()
     assert "ticks.parquet" in text
     prepared = prepare(found)
-    assert prepared.timetable.size == 450
-    assert prepared.timetable.counts.max() == 60
+    assert (prepared.timetable.size, prepared.timetable.counts.max()) == (450, 60)

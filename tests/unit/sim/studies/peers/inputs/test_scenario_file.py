@@ -16,24 +16,17 @@ from hypothesis import strategies as st
 
 from gossamer.protocol.peer.settings.config import SAMPLERS
 from gossamer.sim.errors import ScenarioError
+from gossamer.sim.studies.peers.inputs import scenario as inputs
 from gossamer.sim.studies.peers.inputs import scenario_file as files
 from gossamer.sim.studies.peers.inputs.changes import Drift, Turnover
-from gossamer.sim.studies.peers.inputs.scenario import (
-    PRESETS,
-    SETTING_TYPES,
-    SHARED_SETTINGS,
-    Churn,
-    Events,
-    Scenario,
-    Subscriptions,
-    System,
-)
+from gossamer.sim.studies.peers.inputs.scenario import PRESETS, Churn, Events, Scenario, System
 from gossamer.sim.studies.worlds.network import Link
 from gossamer.sim.study.scenarios import read_scenario
 from gossamer.sim.study.toml_files import parse_override
 from support.checkout import ROOT
 from support.scenario_files import fault_of, read_as, write
 
+Patch = pytest.MonkeyPatch
 REFERENCE = ROOT / "docs" / "scenario.md"
 
 FULL = """
@@ -69,12 +62,8 @@ sampler = "newscast"
 
 def test_every_key_reaches_its_field(tmp_path: Path) -> None:
     scenario, text = read_scenario(write(tmp_path, FULL))
-    settings = {
-        "ring_links": 4,
-        "load_shifting": False,
-        "shift_threshold": 2,
-        "sampler": "newscast",
-    }
+    settings: dict[str, Any] = {"ring_links": 4, "load_shifting": False}
+    settings |= {"shift_threshold": 2, "sampler": "newscast"}
     assert scenario == Scenario(
         name="all of it",
         nodes=200,
@@ -83,7 +72,7 @@ def test_every_key_reaches_its_field(tmp_path: Path) -> None:
         seed=7,
         engine="event",
         measure_every=5,
-        subscriptions=Subscriptions(kind="random", attributes=3, width=1.0),
+        subscriptions=inputs.Subscriptions(kind="random", attributes=3, width=1.0),
         events=Events(per_round=2.5),
         network=Link(latency="constant", latency_s=0.05),
         systems=(System(name="deep", preset="resilient", settings=settings),),
@@ -97,22 +86,17 @@ def test_what_is_not_given_has_its_default_with_churn_all_of_the_trace(tmp_path:
     assert (scenario.nodes, scenario.rounds) == (None, None)
 
 
-def test_paths_are_relative_to_the_file_and_absolute_in_the_saved_text(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / "deep"
-    folder.mkdir()
+def test_paths_are_of_the_file_and_absolute_as_saved(tmp_path: Path, monkeypatch: Patch) -> None:
+    (tmp_path / "deep").mkdir()
     monkeypatch.chdir(tmp_path)
-    path = write(folder, '[churn]\ntrace = "../a.avt"\n')
-    scenario, text = read_scenario(path.relative_to(tmp_path))
+    write(Path("deep"), '[churn]\ntrace = "../a.avt"\n')
+    scenario, text = read_scenario("deep/scenario.toml")
     assert isinstance(scenario, Scenario)
     assert scenario.churn == Churn(trace=tmp_path.resolve() / "a.avt")
     assert read_scenario(write(tmp_path, text)) == (scenario, text)
 
 
-def test_overrides_replace_values_and_are_part_of_the_saved_text(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_overrides_replace_values_and_are_saved(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.chdir(tmp_path)
     overrides = {"seed": 3, "events.per_round": 9, "system.deep.ring_links": 2, "churn.trace": "t"}
     scenario, text = read_scenario(write(tmp_path, FULL), overrides)
@@ -142,26 +126,23 @@ def test_bad_overrides_blame_no_file(tmp_path: Path, key: str, value: object, wo
     assert caught.value.file is None
 
 
-@pytest.mark.parametrize(
-    ("text", "parsed"),
-    [
-        ("rounds=5", ("rounds", 5)),
-        ("events.per_round = 0.5", ("events.per_round", 0.5)),
-        ("engine=event", ("engine", "event")),
-        ('name="a = b"', ("name", "a = b")),
-        ("system.v.cascade=false", ("system.v.cascade", False)),
-        ("name=1\nseed=2", ("name", "1\nseed=2")),
-        ("name=", ("name", "")),
-    ],
-)
-def test_override_values_are_toml_or_else_text(text: str, parsed: tuple[str, object]) -> None:
-    assert parse_override(text) == parsed
+def test_override_values_are_toml_or_else_text() -> None:
+    for text, parsed in {
+        "rounds=5": ("rounds", 5),
+        "events.per_round = 0.5": ("events.per_round", 0.5),
+        "engine=event": ("engine", "event"),
+        'name="a = b"': ("name", "a = b"),
+        "system.v.cascade=false": ("system.v.cascade", False),
+        "name=1\nseed=2": ("name", "1\nseed=2"),
+        "name=": ("name", ""),
+    }.items():
+        assert parse_override(text) == parsed
+    for text in ("rounds", "=5", ""):
+        with pytest.raises(ScenarioError, match=r"--set is .*, expected key=value"):
+            parse_override(text)
 
 
-@pytest.mark.parametrize("text", ["rounds", "=5", ""])
-def test_an_override_needs_key_and_value(text: str) -> None:
-    with pytest.raises(ScenarioError, match=r"--set is .*, expected key=value"):
-        parse_override(text)
+SYSTEM, MEAN = "[[system]]\nname = ", "did you mean"
 
 
 @pytest.mark.parametrize(
@@ -169,17 +150,10 @@ def test_an_override_needs_key_and_value(text: str) -> None:
     [
         ("sede = 1", "sede", "did you mean 'seed'?"),
         ("xyzzy = 1", "xyzzy", "expected one of kind, name, nodes"),
-        (
-            "[subscriptions]\nwidht = 1",
-            "subscriptions.widht",
-            "did you mean 'subscriptions.width'?",
-        ),
+        ("subscriptions.widht = 1", "subscriptions.widht", "did you mean 'subscriptions.width'?"),
         ("[churns]\nx = 1", "churns", "did you mean 'churn'?"),
         ("systems = 1", "systems", "did you mean 'system'?"),
-        (
-            "[[system]]\nname = 'v'\nring_link = 1",
-            *("system.v.ring_link", "did you mean 'system.v.ring_links'?"),
-        ),
+        (f"{SYSTEM}'v'\nring_link = 1", *("system.v.ring_link", f"{MEAN} 'system.v.ring_links'?")),
         ("[churn]\ntime_scale = 2.0", "churn.trace", "missing"),
         ('[[system]]\npreset = "paper"', "system.name", "missing from [[system]] 1"),
         ("subscriptions = 5", "subscriptions", "expected a table"),
@@ -219,7 +193,6 @@ REFUSED = {
     "network.reports_unreachable": ["1"],
     "network.loss": ["0.1", "1.0\nengine = 'event'"],
 }
-SYSTEM = "[[system]]\nname = "
 CHURN = "[churn]\ntrace = 'a.avt'\n"
 
 
@@ -247,23 +220,15 @@ def test_wrong_types_and_values_name_their_field(tmp_path: Path, field: str, tex
     assert fault_of(tmp_path, text).field == field
 
 
-@pytest.mark.parametrize(
-    ("text", "place"),
-    [
+def test_toml_faults_are_located_and_what_no_parser_takes_is_a_sentence(tmp_path: Path) -> None:
+    for text, place in (
         ("nodes = 5\nrounds == 6", "line 2, column 9"),
         ("nodes = 5\nrounds =", "line 2, column 9"),
         ("nodes = 5\nnodes = 6\n", "line 2"),
-    ],
-)
-def test_toml_faults_are_located(tmp_path: Path, text: str, place: str) -> None:
-    error = str(fault_of(tmp_path, text))
-    assert place in error
-    assert "is no TOML (" in error
-
-
-@pytest.mark.parametrize("text", [b"name = '\xff'", "a = " + "[" * 5000, "a = " + "9" * 9999])
-def test_what_no_parser_takes_is_one_sentence(tmp_path: Path, text: str | bytes) -> None:
-    assert len(str(fault_of(tmp_path, text))) < 400
+    ):
+        assert re.search(f"{place}.* is no TOML \\(", str(fault_of(tmp_path, text)))
+    for unread in (b"name = '\xff'", "a = " + "[" * 5000, "a = " + "9" * 9999):
+        assert len(str(fault_of(tmp_path, unread))) < 400
 
 
 def test_a_file_that_is_none_or_may_not_be_read(tmp_path: Path) -> None:
@@ -284,13 +249,12 @@ NAMES = st.from_regex(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,8}", fullmatch=True)
 @st.composite
 def scenarios(draw: st.DrawFn) -> Scenario:
     """Possible scenarios with every kind of value in them."""
+    paths = st.text(st.characters(exclude_characters="\0", codec="utf-8")).map(Path("/").joinpath)
     churn = draw(
         st.none()
         | st.builds(
             Churn,
-            trace=st.text(st.characters(exclude_characters="\0", codec="utf-8")).map(
-                Path("/").joinpath
-            ),
+            trace=paths,
             time_scale=st.floats(1e-3, 1e3),
             end_s=st.none() | st.floats(0.5, 1e9),
             repeat=st.integers(1, 9),
@@ -301,15 +265,9 @@ def scenarios(draw: st.DrawFn) -> Scenario:
     drift = st.builds(Drift, every_s=st.floats(1, 1e6), replaced=SHARES, event_shift=SHARES)
     open_end = st.none() if churn is not None else st.nothing()
     printable = st.text(min_size=1).filter(lambda text: text.isprintable() and text.strip())
-    settings = st.fixed_dictionaries(
-        {},
-        optional={
-            "ring_links": st.integers(1, 4),
-            "cascade": st.booleans(),
-            "shift_threshold": st.floats(0, 9),
-            "sampler": st.sampled_from(SAMPLERS),
-        },
-    )
+    links, samplers = st.integers(1, 4), st.sampled_from(SAMPLERS)
+    some = {"ring_links": links, "sampler": samplers, "cascade": st.booleans()}
+    settings = st.fixed_dictionaries({}, optional={**some, "shift_threshold": st.floats(0, 9)})
     names = draw(st.lists(NAMES.map("a{}".format), min_size=1, max_size=3, unique_by=str.casefold))
     systems = [
         System(name=name, preset=draw(st.sampled_from(list(PRESETS))), settings=draw(settings))
@@ -320,7 +278,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         nodes=draw(st.integers(2, 9999) | open_end),
         rounds=draw(st.integers(1, 9999) | open_end),
         seed=draw(st.integers(0, (1 << 62) - 1)),
-        subscriptions=Subscriptions(spread=draw(SHARES), attributes=draw(st.integers(1, 3))),
+        subscriptions=inputs.Subscriptions(spread=draw(SHARES), attributes=draw(st.integers(1, 3))),
         network=Link(event_capacity=draw(st.none() | st.integers(1, 99))),
         churn=churn,
         turnover=draw(st.none() | turnover),
@@ -340,12 +298,11 @@ def test_a_path_that_toml_cannot_express_is_refused() -> None:
         files.FORMAT.write(scenario)
 
 
-@pytest.mark.parametrize(
-    "fields", [{"events": {"per_round": 1.0}}, {"systems": (3,)}, {"churn": "trace.avt"}]
-)
-def test_parts_of_the_wrong_class_are_refused_in_python_too(fields: dict[str, object]) -> None:
-    with pytest.raises(ScenarioError, match=r"expected an? .* object"):
-        Scenario(**fields)  # type: ignore[arg-type]
+def test_parts_of_the_wrong_class_are_refused_in_python_too() -> None:
+    wrong: Any
+    for wrong in ({"events": {"per_round": 1.0}}, {"systems": (3,)}, {"churn": "trace.avt"}):
+        with pytest.raises(ScenarioError, match=r"expected an? .* object"):
+            Scenario(**wrong)
 
 
 def test_the_example_compares_both_systems_on_all_of_the_bundled_trace() -> None:
@@ -389,8 +346,7 @@ def test_the_reference_lists_every_field_with_its_default_and_a_source() -> None
     parts, tables = {*files.FORMAT.sections, "systems", "settings"}, reference_tables()
     sections = {f"[{name}]": kind for name, kind in files.FORMAT.sections.items()}
     for heading, kind in {"Top level": Scenario, "[[system]]": System, **sections}.items():
-        found = {cells[0]: cells[1] for cells in tables[heading] if len(cells) == 4}
-        assert found == {
+        assert {cells[0]: cells[1] for cells in tables[heading] if len(cells) == 4} == {
             f"`{field.name}`": as_cell(default_of(kind, field))
             for field in attrs.fields(kind)
             if field.name not in parts or kind is files.FORMAT.sections["workload"]
@@ -403,7 +359,9 @@ def test_the_reference_lists_every_field_with_its_default_and_a_source() -> None
 
 def test_the_reference_lists_every_setting_with_the_values_of_the_presets() -> None:
     rows = {cells[0]: cells for cells in reference_tables()["[[system]]"] if len(cells) == 7}
-    assert set(rows) == {f"`{name}`" for name in set(SETTING_TYPES) - set(SHARED_SETTINGS)}
+    assert set(rows) == {
+        f"`{name}`" for name in set(inputs.SETTING_TYPES) - set(inputs.SHARED_SETTINGS)
+    }
     values = {name: attrs.asdict(preset(1000)) for name, preset in PRESETS.items()}
     for key, cells in rows.items():
         name = key.strip("`")

@@ -1,9 +1,10 @@
-"""Plots show what the tables say, are the same for the same run, and come with the report."""
+"""Plots show what the tables say and come with the report; what is measured of overlays."""
 
 from __future__ import annotations
 
 import io
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -13,7 +14,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from gossamer.protocol.peer.settings.profile import LINK_KINDS
+from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.settings.presets import kindred, resilient
+from gossamer.protocol.peer.settings.profile import LINK_KINDS, link_kinds
 from gossamer.sim.results.comparison import compare_folders
 from gossamer.sim.results.plot_style import plot_style, save_all, system_styles
 from gossamer.sim.results.report import report_html
@@ -23,11 +26,14 @@ from gossamer.sim.results.tables import comparison_table, print_json, summary_ta
 from gossamer.sim.studies.peers.measuring import plots as plotting
 from gossamer.sim.studies.peers.measuring import records
 from gossamer.sim.studies.peers.measuring.measures import MEASURES
+from gossamer.sim.studies.peers.measuring.overlay_measures import snapshot
 from gossamer.sim.studies.peers.measuring.overlay_plot import MAX_NODES, plot_overlay
+from gossamer.sim.studies.peers.measuring.summary import BOUNDS, Bound, outgrown
 from gossamer.sim.study.plot import FORMATS, PlotOptions, plots_as
 from gossamer.sim.study.records import empty_table
 from support.draws import larger
 from support.made_up_runs import made_up_run, made_up_system
+from support.overlays import converged, random_identifiers
 
 PLOTS = {"hit_ratio", "overhead", "load_cdf", "path_length", "convergence", "overlay"}
 
@@ -70,8 +76,7 @@ def test_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
 def test_long_runs_are_drawn_by_the_hour_and_many_short_cycles_in_groups() -> None:
     cycles = made_up_system("kindred", 1, nodes=20, cycles=780, period_s=60.0).cycles
     hourly = plotting.timeline(cycles)
-    assert hourly.label == "time (hours)"
-    assert list(hourly.positions) == list(range(13))
+    assert (hourly.label, list(hourly.positions)) == ("time (hours)", list(range(13)))
     delivered, expected = cycles["delivered"][60:120], cycles["expected"][60:120]
     ratios = hourly.ratios(cycles["delivered"], cycles["expected"])
     assert ratios[1] == pytest.approx(delivered.sum() / expected.sum())
@@ -86,8 +91,7 @@ def test_long_runs_are_drawn_by_the_hour_and_many_short_cycles_in_groups() -> No
 @pytest.mark.usefixtures("style")
 def test_there_is_no_line_where_nothing_was_due() -> None:
     system = made_up_system("kindred", 1, nodes=20, cycles=10, period_s=1.0)
-    expected = system.cycles["expected"].copy()
-    expected[4] = 0
+    expected = np.where(np.arange(10) == 4, 0, system.cycles["expected"]).astype(np.int64)
     silent = replace(system, cycles={**system.cycles, "expected": expected})
     line = plotting.plot_hit_ratio({"kindred": silent}).axes[0].lines[0]
     assert list(np.flatnonzero(np.isnan(line.get_ydata()))) == [4]
@@ -121,8 +125,7 @@ def test_one_late_delivery_does_not_crush_the_axis_of_path_lengths() -> None:
     assert sum(bar.get_height() for bar in bars) == pytest.approx(1.0)
     last = axes.xaxis.get_major_formatter()(axes.xaxis.get_major_locator()()[-1], 0)
     assert last.startswith("over ")
-    over_time = plotting.plot_overhead({"kindred": late}).axes[1]
-    assert over_time.get_ylim()[1] < 2 * longest + 2
+    assert plotting.plot_overhead({"kindred": late}).axes[1].get_ylim()[1] < 2 * longest + 2
 
 
 @pytest.mark.usefixtures("style")
@@ -158,8 +161,7 @@ def test_both_systems_are_in_every_plot_with_their_own_look() -> None:
     systems = made_up_run().systems
     plots = (plotting.plot_hit_ratio, plotting.plot_overhead)
     for draw in (*plots, plotting.plot_load, plotting.plot_convergence):
-        labels = [line.get_label() for line in draw(systems).axes[0].lines]
-        assert labels == ["kindred", "baseline"]
+        assert [line.get_label() for line in draw(systems).axes[0].lines] == ["kindred", "baseline"]
     styles = system_styles(["kindred", "mine", "baseline", "yours"])
     assert len({(look.colour, look.dashes) for look in styles.values()}) == 4
     assert styles["mine"].label == "mine"
@@ -195,14 +197,9 @@ def test_every_kind_of_link_has_a_colour_of_its_own() -> None:
 def test_overlay_nodes_lie_on_the_ring_at_their_identifier() -> None:
     system = made_up_system("baseline", 3, nodes=4, cycles=1, period_s=1.0)
     assert system.overlay is not None
-    quarters = np.array([0, 1 << 60, 2 << 60, 3 << 60])
-    nodes = {
-        **system.overlay.nodes,
-        "identifier": quarters,
-        "primary": np.zeros(4, dtype=np.int32),
-        "low": np.arange(4),
-        "high": np.arange(4) + 1,
-    }
+    ends = {"low": np.arange(4), "high": np.arange(4) + 1}
+    about = {"identifier": np.arange(4) << 60, "primary": np.zeros(4, np.int32)}
+    nodes = {**system.overlay.nodes, **about, **ends}
     placed = replace(system, overlay=replace(system.overlay, nodes=nodes))
     figure = plot_overlay({"baseline": placed})
     assert figure is not None
@@ -213,13 +210,8 @@ def test_overlay_nodes_lie_on_the_ring_at_their_identifier() -> None:
 @pytest.mark.usefixtures("fewer_formats")
 def test_runs_without_deliveries_have_plots_and_without_nodes_a_report(tmp_path: Path) -> None:
     record = made_up_run(names=("kindred",))
-    events, deliveries, nodes, cycles = map(
-        empty_table,
-        (
-            *(records.EVENT_COLUMNS, records.DELIVERY_COLUMNS),
-            *(records.NODE_COLUMNS, records.CYCLE_COLUMNS),
-        ),
-    )
+    events, deliveries = map(empty_table, (records.EVENT_COLUMNS, records.DELIVERY_COLUMNS))
+    nodes, cycles = map(empty_table, (records.NODE_COLUMNS, records.CYCLE_COLUMNS))
     silent = replace(record.systems["kindred"], overlay=None, events=events, deliveries=deliveries)
     plots = save_all(plotting.drawings({"kindred": silent}), tmp_path / "plots")
     assert {plot.name for plot in plots} == PLOTS - {"overlay"}
@@ -257,8 +249,7 @@ def test_report_is_one_page_that_needs_nothing_else(tmp_path: Path) -> None:
     summary = summarise(record)
     page = report_html(record, summary, plots)
     outline = Outline(page)
-    assert outline.open == []
-    assert len(outline.references) == len(PLOTS)
+    assert (outline.open, len(outline.references)) == ([], len(PLOTS))
     assert all(ref.startswith("data:image/svg+xml;base64,") for ref in outline.references)
     assert not re.search(r"url\(|@import|https?:", page)
     for text in (summary["result_hash"], record.scenario_text, "seed 1", "friend_links"):
@@ -290,3 +281,42 @@ def test_comparison_table_says_what_differs(tmp_path: Path) -> None:
     other = printed(comparison_table(compare_folders([tmp_path / "a", tmp_path / "b"])))
     assert "The seeds differ: 1, 2." in other
     assert re.search(r"\([+-]\d+\.\d %\)", other)
+
+
+# What a snapshot says of an overlay, and which of its tables a run has outgrown
+
+NODES = 60
+
+
+def kinds_of(settings: Settings) -> Counter[str]:
+    """How many links of each kind the overlay of some peers has, all slots of which are filled."""
+    state = converged(settings, random_identifiers(NODES, 3), 3)
+    found = snapshot(state, np.ones(NODES, np.bool_)).links["kind"]
+    return Counter(LINK_KINDS[kind] for kind in found)
+
+
+def test_links_are_told_apart_by_what_they_are() -> None:
+    settings = resilient(NODES)
+    assert kinds_of(settings) == {
+        "ring": NODES * 2 * settings.ring_links,
+        "friend": NODES * settings.friend_links,
+    }
+
+
+def test_fingers_hosts_and_guests_are_no_friends() -> None:
+    settings = kindred(NODES, subscriptions=3)
+    assert settings.friend_links == 0
+    found = kinds_of(settings)
+    assert found["friend"] == 0
+    # Those beside the place that was left last count as fingers.
+    assert found["finger"] == NODES * 2 * (settings.finger_levels + 1)
+    assert found["host"] * 2 == found["guest"] == NODES * 2 * settings.guest_links
+    assert len(link_kinds(settings)) == settings.links
+
+
+@pytest.mark.parametrize("bound", BOUNDS, ids=lambda bound: bound.total)
+def test_what_is_counted_is_told_with_the_setting_that_would_help(bound: Bound) -> None:
+    system = {"totals": {bound.total: 1234}, "settings": {bound.setting: 8}}
+    (told,) = outgrown({"mine": system, "others": {"totals": {bound.total: 0}}})
+    assert told.startswith("mine: 1,234 ")
+    assert told.endswith("published." if bound.setting is None else f" ({bound.setting} is 8).")

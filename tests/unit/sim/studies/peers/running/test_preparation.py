@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 
@@ -31,7 +32,10 @@ AT_S = 10.5 * ROUND_S
 LENGTH_S = 20 * ROUND_S
 
 
-def trace_of(sessions: list[tuple[int, float, float]], length_s: float = LENGTH_S) -> ChurnTrace:
+Sessions = list[tuple[int, float, float]]
+
+
+def trace_of(sessions: Sessions, length_s: float = LENGTH_S) -> ChurnTrace:
     """Sessions as (node, start, end) of nodes numbered from 0."""
     node, start_s, end_s = zip(*sessions, strict=True) if sessions else ((), (), ())
     names = [f"n{number}" for number in range(max(node, default=1) + 1)]
@@ -42,15 +46,11 @@ def scenario_of(folder: Path, trace: ChurnTrace, **fields: object) -> inputs.Sce
     """Everybody wants every event; four of them a round, so that each part of it has one."""
     file = folder / "t.avt"
     write_trace(trace, file)
-    settings: dict[str, object] = {
-        "churn": inputs.Churn(trace=file),
-        "round_s": ROUND_S,
-        "systems": (inputs.System(name="kindred"),),
-        "subscriptions": inputs.Subscriptions(kind="skewed", places=1, spread=0.0),
-        "events": inputs.Events(per_round=4, warm_up_rounds=4),
-        **fields,
-    }
-    return inputs.Scenario(**settings)  # type: ignore[arg-type]
+    settings: dict[str, Any] = {"churn": inputs.Churn(trace=file), "round_s": ROUND_S}
+    settings["systems"] = (inputs.System(name="kindred"),)
+    settings["subscriptions"] = inputs.Subscriptions(kind="skewed", places=1, spread=0.0)
+    settings["events"] = inputs.Events(per_round=4, warm_up_rounds=4)
+    return inputs.Scenario(**settings | fields)
 
 
 def run_of(scenario: inputs.Scenario) -> SystemRecord:
@@ -62,11 +62,11 @@ def expected_at(events: Mapping[str, Any]) -> dict[float, int]:
     return dict(zip(events["time_s"].tolist(), events["expected"].tolist(), strict=True))
 
 
-def assert_refused(scenario: Callable[[], inputs.Scenario], words: str) -> None:
+def assert_refused(scenario: inputs.Scenario, words: str) -> None:
     """Whatever is begun with a scenario, it is refused with these words."""
     for begin in (prepare, preview, simulate):
         with pytest.raises(ScenarioError, match=words):
-            begin(scenario())
+            begin(scenario)
 
 
 def test_churn_in_python_means_the_whole_trace_and_all_of_its_nodes(tmp_path: Path) -> None:
@@ -83,28 +83,20 @@ def test_churn_in_python_means_the_whole_trace_and_all_of_its_nodes(tmp_path: Pa
 @pytest.mark.parametrize(("field", "number"), [("nodes", 4), ("rounds", 21)])
 def test_more_than_the_trace_has_is_refused_too(tmp_path: Path, field: str, number: int) -> None:
     scenario = scenario_of(tmp_path, trace_of([(2, 0, LENGTH_S)]), **{field: number})
-    assert_refused(lambda: scenario, rf"^{field} is {number}, expected at most")
+    assert_refused(scenario, rf"^{field} is {number}, expected at most")
 
 
 @pytest.mark.parametrize("engine", ["cycle", "event"])
-@pytest.mark.parametrize(
-    ("sessions", "churn"),
-    [
-        # Without any session.
-        ([], {}),
-        # A cut between sessions.
-        ([(0, 0, 100), (1, 900, LENGTH_S)], {"start_s": 300.0, "end_s": 600.0}),
-        # Nobody comes before the run is over.
-        ([(0, 0, 100), (1, 900, LENGTH_S)], {"start_s": 100.0, "end_s": 900.0}),
-    ],
-)
-def test_a_run_over_nobody_is_refused_everywhere(
-    tmp_path: Path, engine: str, sessions: list[tuple[int, float, float]], churn: dict[str, float]
-) -> None:
-    file = tmp_path / "t.avt"
-    period = inputs.Churn(trace=file, **churn)  # type: ignore[arg-type]
-    scenario = scenario_of(tmp_path, trace_of(sessions), churn=period, engine=engine)
-    assert_refused(lambda: scenario, r"churn is a trace with nobody online, expected")
+def test_a_run_over_nobody_is_refused_everywhere(tmp_path: Path, engine: str) -> None:
+    apart: Sessions = [(0, 0, 100), (1, 900, LENGTH_S)]
+    for sessions, start_s, end_s in (
+        ([], 0.0, None),  # without any session
+        (apart, 300.0, 600.0),  # a cut between sessions
+        (apart, 100.0, 900.0),  # nobody comes before the run is over
+    ):
+        period = inputs.Churn(trace=tmp_path / "t.avt", start_s=start_s, end_s=end_s)
+        scenario = scenario_of(tmp_path, trace_of(sessions), churn=period, engine=engine)
+        assert_refused(scenario, r"churn is a trace with nobody online, expected")
 
 
 def test_nobody_to_take_part_or_to_publish_is_refused(tmp_path: Path) -> None:
@@ -125,27 +117,19 @@ def test_a_population_that_is_empty_for_a_while_is_simulated_as_it_is(tmp_path: 
     sessions = [(node, 2 * ROUND_S, 6 * ROUND_S) for node in range(8)]
     sessions += [(node, 8 * ROUND_S, 15 * ROUND_S) for node in range(8)]
     record = run_of(scenario_of(tmp_path, trace_of(sessions)))
-    online = record.cycles["population"].tolist()
-    assert online == [0] + [8] * 4 + [0] * 2 + [8] * 7 + [0] * 6
+    assert record.cycles["population"].tolist() == [0] + [8] * 4 + [0] * 2 + [8] * 7 + [0] * 6
     published = set((record.events["time_s"] / ROUND_S).tolist())
     assert published == {part / 4 for part in range(17, 60) if part / 4 < 6 or 8 <= part / 4 < 15}
     assert set(record.deliveries["node"].tolist()) <= set(range(8))
 
 
-@pytest.mark.parametrize(
-    ("warm_up", "per_round", "rounds", "least"), [(20, 1.0, 20, 21), (5, 0.25, 8, 9)]
-)
-def test_rounds_that_end_before_the_first_event_are_refused(
-    tmp_path: Path, warm_up: int, per_round: float, rounds: int, least: int
-) -> None:
-    def scenario(rounds: int, per_round: float) -> inputs.Scenario:
+def test_rounds_that_end_before_the_first_event_are_refused(tmp_path: Path) -> None:
+    for warm_up, per_round, rounds, least in ((20, 1.0, 20, 21), (5, 0.25, 8, 9)):
         events = inputs.Events(per_round=per_round, warm_up_rounds=warm_up)
-        return inputs.Scenario(nodes=8, rounds=rounds, events=events)
-
-    told = rf"^rounds is {rounds}, expected at least {least}"
-    assert_refused(lambda: scenario(rounds, per_round), told)
-    assert prepare(scenario(least, per_round)).rounds == least
-    assert prepare(scenario(rounds, 0)).rounds == rounds
+        few, enough = (inputs.Scenario(nodes=8, rounds=n, events=events) for n in (rounds, least))
+        assert_refused(few, rf"^rounds is {rounds}, expected at least {least}")
+        assert prepare(enough).rounds == least
+        assert prepare(attrs.evolve(few, events=attrs.evolve(events, per_round=0))).rounds == rounds
     short = trace_of([(0, 0, LENGTH_S)])
     with pytest.raises(ScenarioError, match=r"^rounds is 20, expected at least 21"):
         prepare(scenario_of(tmp_path, short, events=inputs.Events(warm_up_rounds=20)))
@@ -160,15 +144,12 @@ def test_more_rounds_than_fit_in_memory_and_a_missing_matrix_are_refused(tmp_pat
     with pytest.raises(ScenarioError, match=r"^round_s is 1e-09, expected so long that"):
         prepare(scenario_of(tmp_path, trace, round_s=1e-9))
     link = Link(latency="matrix", matrix=tmp_path / "none.txt")
-    assert_refused(
-        lambda: inputs.Scenario(nodes=8, engine="event", network=link),
-        r"none\.txt: the latency matrix is No such file",
-    )
+    scenario = inputs.Scenario(nodes=8, engine="event", network=link)
+    assert_refused(scenario, r"none\.txt: the latency matrix is No such file")
 
 
-@pytest.mark.parametrize(
-    ("joined_s", "leaves_s", "due"),
-    [
+def test_due_is_who_is_in_one_session_from_two_rounds_before_to_one_after() -> None:
+    nodes = [
         (0, np.inf, True),
         (0, AT_S, False),
         (0, AT_S + 1, False),
@@ -177,14 +158,10 @@ def test_more_rounds_than_fit_in_memory_and_a_missing_matrix_are_refused(tmp_pat
         (AT_S - 2 * ROUND_S, np.inf, True),
         (AT_S - 2 * ROUND_S + 1, np.inf, False),
         (AT_S, np.inf, False),
-    ],
-)
-def test_due_is_who_is_in_one_session_from_two_rounds_before_to_one_after(
-    joined_s: float, leaves_s: float, due: bool
-) -> None:
-    ends = np.array([joined_s], float), np.array([leaves_s], float)
-    yes = np.array([True])
-    assert due_at(AT_S, ROUND_S, yes, *ends, yes).tolist() == [due]
+    ]
+    joined_s, leaves_s, due = np.array(nodes).T
+    yes = np.ones(len(nodes), np.bool_)
+    assert due_at(AT_S, ROUND_S, yes, joined_s, leaves_s, yes).tolist() == due.tolist()
 
 
 @pytest.mark.parametrize("engine", ["cycle", "event"])
@@ -192,11 +169,9 @@ def test_who_leaves_at_a_publication_is_not_due_nor_publisher(tmp_path: Path, en
     always = [(node, 0.0, LENGTH_S) for node in range(4)]
     left = [(node, 0.0, AT_S) for node in range(4, 24)]
     back = [(node, AT_S, LENGTH_S) for node in range(14, 24)]
-    scenario = scenario_of(tmp_path, trace_of([*always, *left, *back]), engine=engine)
-    events = run_of(scenario).events
+    events = run_of(scenario_of(tmp_path, trace_of([*always, *left, *back]), engine=engine)).events
     expected = expected_at(events)
-    # Those that leave a round or less after a publication are not due; those that are back are
-    # due again after two rounds.
+    # Who leaves a round or less after a publication is not due; who is back, after two rounds.
     assert expected[AT_S - ROUND_S - 15] == 24
     assert {expected[AT_S + late] for late in (-60, -15, 0, 15, 105)} == {4}
     assert expected[AT_S + 2 * ROUND_S] == 14
@@ -212,39 +187,31 @@ def test_simulated_and_real_peers_leave_and_join_before_publications(tmp_path: P
     assert [step.node for step in steps[:2]] == [1, 2]
 
 
-def test_who_leaves_twice_is_not_due_and_who_is_online_at_the_end_stays_to_the_end_of_the_round(
-    tmp_path: Path,
-) -> None:
-    away = (10.6 * ROUND_S, 10.7 * ROUND_S, 11.9 * ROUND_S)
+def test_who_leaves_twice_is_not_due_and_a_last_round_has_its_whole_length(tmp_path: Path) -> None:
     sessions = [(node, 0.0, LENGTH_S) for node in range(4)]
-    sessions += [(4, 0.0, away[0]), (4, away[1], away[2])]
+    sessions += [(4, 0.0, 10.6 * ROUND_S), (4, 10.7 * ROUND_S, 11.9 * ROUND_S)]
     events = run_of(scenario_of(tmp_path, trace_of(sessions))).events
     assert expected_at(events)[10.25 * ROUND_S] == 4
     length_s = LENGTH_S - 20
     sessions = [(0, 0.0, length_s), (1, 0.0, length_s), (2, 0.0, length_s - 1)]
     record = run_of(scenario_of(tmp_path, trace_of(sessions, length_s)))
-    last = record.events["time_s"] == LENGTH_S
-    assert record.events["expected"][last].tolist() == [2]
+    assert record.events["expected"][record.events["time_s"] == LENGTH_S].tolist() == [2]
     steady = Population(3, None, 1)
-    assert steady.joined_s.tolist() == [-np.inf] * 3
-    assert steady.leaves_s.tolist() == [np.inf] * 3
+    assert (steady.joined_s.tolist(), steady.leaves_s.tolist()) == ([-np.inf] * 3, [np.inf] * 3)
 
 
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
-        ({"start_s": LENGTH_S}, "churn.start_s is 1200.0, expected a time before the end of the"),
-        ({"repeat": 1_000_000}, "churn.repeat is 1000000, expected"),
-        ({"time_scale": 1e308}, "churn.time_scale is 1e+308, expected"),
-    ],
-)
-def test_impossible_parts_name_a_key(tmp_path: Path, fields: dict[str, float], words: str) -> None:
+def test_impossible_parts_name_a_key_and_the_file(tmp_path: Path) -> None:
     file = tmp_path / "t.avt"
     write_trace(trace_of([(node, 0, 100) for node in range(2000)]), file)
-    with pytest.raises(ScenarioError) as caught:
-        load_trace(inputs.Churn(trace=file, **fields))  # type: ignore[arg-type]
-    assert words in str(caught.value)
-    assert str(file) in str(caught.value)
+    for fields, words in (
+        ({"start_s": LENGTH_S}, "start_s is 1200.0, expected a time before the end of the"),
+        ({"repeat": 1_000_000}, "repeat is 1000000, expected"),
+        ({"time_scale": 1e308}, "time_scale is 1e+308, expected"),
+    ):
+        with pytest.raises(ScenarioError) as caught:
+            load_trace(inputs.Churn(trace=file, **fields))
+        assert f"churn.{words}" in str(caught.value)
+        assert str(file) in str(caught.value)
 
 
 # Overlays that stand from the beginning, beside those that form by messages
@@ -253,20 +220,11 @@ def test_impossible_parts_name_a_key(tmp_path: Path, fields: dict[str, float], w
 KINDRED = inputs.System(name="k", preset="kindred", settings={"routing_table_entries": 512})
 
 
-def a_run(
-    start: str, nodes: int = 150, system: inputs.System = KINDRED, **changes: Any
-) -> SystemRun:
-    scenario = inputs.Scenario(
-        **{
-            "nodes": nodes,
-            "rounds": 60,
-            "start": start,
-            "systems": (system,),
-            "subscriptions": inputs.Subscriptions(kind="random", width=0.05),
-            "events": inputs.Events(per_round=4, warm_up_rounds=2),
-            **changes,
-        }
-    )
+def a_run(start: str, nodes: int = 150, system: inputs.System = KINDRED) -> SystemRun:
+    subscriptions = inputs.Subscriptions(kind="random", width=0.05)
+    parts: Any = {"subscriptions": subscriptions, "systems": (system,)}
+    parts["events"] = inputs.Events(per_round=4, warm_up_rounds=2)
+    scenario = inputs.Scenario(nodes=nodes, rounds=60, start=start, **parts)
     return SystemRun(scenario, system, None)
 
 
@@ -325,8 +283,7 @@ def test_who_is_offline_at_first_is_in_no_link_and_joins_as_ever() -> None:
 
 
 def test_the_paper_preset_begins_with_its_ring_and_finds_friends() -> None:
-    system = inputs.System(name="v", preset="paper")
-    run = a_run(inputs.FORMED, system=system)
+    run = a_run(inputs.FORMED, system=inputs.System(name="v", preset="paper"))
     ring = 2 * run.state.params.ring_links
     assert (run.state.links[:, :ring] >= 0).all()
     assert (run.state.links[:, ring:] < 0).all()

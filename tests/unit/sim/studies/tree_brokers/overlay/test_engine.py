@@ -97,8 +97,7 @@ def test_messages_are_served_in_turn_and_spaced_out_by_links_and_congestion_is_t
     network.run_until_idle()
     assert brokers["A"].seen(messages.Publish) == [0, 30, 60, 90]
     assert [at for at, _ in ledger.deliveries] == [2_090, 2_120, 2_150, 2_180]
-    assert network.handled("B") == 4
-    assert network.queue("A") == 0
+    assert (network.handled("B"), network.queue("A")) == (4, 0)
     network, brokers, _ = chain(links=Links(latency=1_000, gap=500))
     for _ in range(3):
         network.send(0, "writer", "A", EVENT)
@@ -108,8 +107,7 @@ def test_messages_are_served_in_turn_and_spaced_out_by_links_and_congestion_is_t
     for _ in range(6):
         network.send(0, "writer", "A", EVENT)
     network.run_until_idle()
-    told = [m.queue for _, m in brokers["A"].log if isinstance(m, messages.Congestion)]
-    assert told == [4, 3]
+    assert [m.queue for _, m in brokers["A"].log if isinstance(m, messages.Congestion)] == [4, 3]
 
 
 def test_a_full_queue_drops_what_neighbours_send_and_counts_it() -> None:
@@ -171,8 +169,7 @@ def test_times_are_those_of_packs_of_what_is_examined_of_the_table_or_of_the_cod
     assert TIMES.of(work_of(messages.Unsubscribe("a"), examined=7)) == 10
     assert attrs.evolve(TIMES, examined=4).of(work_of(messages.Unsubscribe("a"), examined=7)) == 38
     per_entry = service.FixedTimes(subscription=2_000, unsubscription=0, publication=500)
-    growing = service.ProportionalTimes(TIMES, per_entry)
-    assert growing.of(work_of(EVENT)) == 30 + 500
+    assert service.ProportionalTimes(TIMES, per_entry).of(work_of(EVENT)) == 30 + 500
     assert service.MeasuredTimes(2.0).of(work_of(EVENT, wall_s=0.25)) == 500_000
 
 
@@ -195,17 +192,14 @@ def test_beyond_a_bound_of_waiting_work_queues_drain_at_the_slow_rate() -> None:
 
 def test_the_papers_overlays_have_their_brokers() -> None:
     overlay = topology.controlled_55()
-    assert len(overlay.graph) == 55
-    assert overlay.core == ("A", "B", "C", "D", "E")
+    assert (len(overlay.graph), overlay.core) == (55, ("A", "B", "C", "D", "E"))
     assert len(overlay.core) + len(overlay.with_role("inner")) == 23
     assert len(overlay.with_role("edge")) == 32
     assert sorted(set(overlay.graph["E"]) - {"D"}) == sorted(overlay.publisher_hosts)
     assert set(overlay.subscriber_hosts).isdisjoint(overlay.publisher_hosts)
     assert len(topology.controlled_49().graph) == 49
-    assert len(topology.controlled_49().publisher_hosts) == 3
-    assert len(topology.star_17().graph) == 17
-    assert topology.star_17().graph.degree("hub") == 16
-    assert len(topology.workflow_40().graph) == 40
+    assert (len(topology.controlled_49().publisher_hosts), len(topology.star_17().graph)) == (3, 17)
+    assert (topology.star_17().graph.degree("hub"), len(topology.workflow_40().graph)) == (16, 40)
     regions = topology.workflow_40().regions()
     assert {region: len(found) for region, found in regions.items()} == {1: 6, 2: 6, 3: 6, 4: 6}
 

@@ -67,8 +67,7 @@ def test_siena_names_follow_zipfs_law(exponent: float) -> None:
     names = Counter(next(iter(one))[0] for one in siena.subscriptions(rows_from(0, ROWS)))
     weights = np.arange(1, siena.names + 1) ** -exponent
     for rank in range(10):
-        expected = weights[rank] / weights.sum()
-        assert near(names[siena.word(rank)] / ROWS, expected, ROWS)
+        assert near(names[siena.word(rank)] / ROWS, weights[rank] / weights.sum(), ROWS)
 
 
 def test_a_row_of_siena_is_the_same_in_any_batch_and_wrong_settings_are_refused() -> None:
@@ -84,8 +83,7 @@ def test_a_row_of_siena_is_the_same_in_any_batch_and_wrong_settings_are_refused(
 
 @pytest.mark.parametrize(("roots", "degree"), [(1, 4), (5, 3), (7, 0)])
 def test_the_covering_degree_of_a_staircase_is_exact(roots: int, degree: int) -> None:
-    wanted = [one.filter for one in CoveringWorkload(roots, degree).subscriptions()]
-    found = covering_degree(wanted)
+    found = covering_degree([one.filter for one in CoveringWorkload(roots, degree).subscriptions()])
     assert len(found.roots) == roots
     assert found.covered.tolist() == found.triggered.tolist() == [degree] * roots
     assert found.degree == degree
@@ -233,8 +231,7 @@ def test_processes_have_their_sizes_and_engines() -> None:
             assert len(set(process.engines)) == 1
         elif len(activities) == MEDIUM:
             assert len({regions[engine] for engine in process.engines}) == 1
-    assert by_size == {SMALL: 80, MEDIUM: 80, LARGE: 40}
-    assert len(list(work.monitors())) == 60
+    assert (by_size, len(list(work.monitors()))) == ({SMALL: 80, MEDIUM: 80, LARGE: 40}, 60)
 
 
 def test_auditors_audit_a_minute_in_ten() -> None:

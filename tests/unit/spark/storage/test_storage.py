@@ -1,4 +1,4 @@
-"""Places by path and URL, claims where there are no locks, folders that grow whole or not."""
+"""Places by path and URL, claims, folders that grow whole or not, partitions as Hive has them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
 import gossamer.sim.results.storage.remote as remote
@@ -34,8 +39,16 @@ from gossamer.spark.storage.folders import (
     is_there,
     new_folder,
 )
+from gossamer.spark.storage.frames import partition_folder, read_split, split_table
 
 AZURE = "abfss://box@mine.dfs.core.windows.net/a"
+OLD, NEW = {"a": b"1", "k=1/x": b"12", "k=1/y": b"3"}, {"a": b"2", "k=1/x": b"12", "k=2/z": b"4"}
+ROWS: dict[str, list[Any]] = {
+    "run": ["r1", "r1", "r2", "r2", "r3"],
+    "system": ["a", "b/c", "a", "a", "b/c"],
+    "value": [1.0, 2.0, 3.0, 4.0, 5.0],
+}
+NODES = {"r1": 10, "r2": 20, "r3": None}
 
 
 @pytest.fixture
@@ -65,8 +78,7 @@ def test_a_url_names_a_place(url: str, key: str, shown: str) -> None:
     assert place_of("file:///x/a%20b") == LocalPlace(Path("/x/a b"))
     place = place_of(url)
     assert isinstance(place, RemotePlace)
-    assert (place.key(), str(place)) == (key, shown)
-    assert str(place / "x/y") == f"{shown}/x/y"
+    assert ((place.key(), str(place)), str(place / "x/y")) == ((key, shown), f"{shown}/x/y")
     assert str((place / "x").beside("y")) == f"{shown}/y"
 
 
@@ -104,8 +116,7 @@ def test_a_folder_can_be_listed_while_its_files_get_other_names(tmp_path: Path) 
     ],
 )
 def test_a_url_of_no_place_is_refused_without_its_secrets(url: str, sentence: str) -> None:
-    error = StorageError if url.startswith("ftp:") else ResultsError
-    with pytest.raises(error) as refused:
+    with pytest.raises(StorageError if url.startswith("ftp:") else ResultsError) as refused:
         place_of(url)
     assert sentence in str(refused.value)
     assert "secret" not in str(refused.value)
@@ -174,11 +185,8 @@ def test_an_error_leaves_nothing_and_a_second_process_gives_way(out: RemotePlace
 
 
 @pytest.mark.parametrize("change", [{"process": 2**22 + 1}, {"begun": 1.0}])
-def test_the_claim_of_a_process_that_is_gone_is_nobodys(
-    out: RemotePlace, change: dict[str, Any]
-) -> None:
-    other = out / "_claims" / "other.json"
-    other.write_bytes(json.dumps(claims._holder() | change).encode())
+def test_the_claim_of_a_process_gone_is_nobodys(out: RemotePlace, change: dict[str, Any]) -> None:
+    (out / "_claims" / "other.json").write_bytes(json.dumps(claims._holder() | change).encode())
     (out / WRITING).write_bytes(b"all or nothing\n")
     (out / "half").write_bytes(b"1")
     with new_folder(out) as folder:
@@ -186,9 +194,7 @@ def test_the_claim_of_a_process_that_is_gone_is_nobodys(
     assert names(out) == [MARKER, "x"]
 
 
-def test_a_claim_of_another_machine_is_nobodys_when_it_is_old(
-    out: RemotePlace, tmp_path: Path
-) -> None:
+def test_an_old_claim_of_another_machine_is_nobodys(out: RemotePlace, tmp_path: Path) -> None:
     other = out / "_claims" / "other.json"
     other.write_bytes(json.dumps({"machine": "m", "host": "h", "process": 7}).encode())
     with pytest.raises(ResultsError, match="worked on by process 7 on h"), claimed(out):
@@ -200,9 +206,6 @@ def test_a_claim_of_another_machine_is_nobodys_when_it_is_old(
 
 
 # Folders that grow do so whole or not at all, whenever the process is killed
-
-
-OLD, NEW = {"a": b"1", "k=1/x": b"12", "k=1/y": b"3"}, {"a": b"2", "k=1/x": b"12", "k=2/z": b"4"}
 
 
 @pytest.fixture(params=["here", "store"])
@@ -245,9 +248,7 @@ def grow_half_way(out: Place) -> None:
         raise ZeroDivisionError
 
 
-def test_a_folder_is_new_and_then_another_and_an_error_or_a_second_process_leaves_it(
-    either: Place, tmp_path: Path
-) -> None:
+def test_a_folder_is_new_then_another_and_left_by_an_error(either: Place, tmp_path: Path) -> None:
     assert not is_there(either)
     with pytest.raises(ZeroDivisionError):
         grow_half_way(either)
@@ -328,9 +329,7 @@ def test_a_killed_process_leaves_the_old_folder_or_the_new(either: Place, tmp_pa
     assert seen == {False, True}
 
 
-def test_what_cannot_be_put_in_its_place_is_kept(
-    either: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_placed_is_kept(either: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     if isinstance(either, LocalPlace):
         pytest.skip("is renamed")
     grow(either, OLD)
@@ -361,9 +360,7 @@ def test_what_is_no_folder_of_results_is_left_alone(either: Place) -> None:
     assert (either / "mine").read_bytes() == b"1"
 
 
-def test_a_folder_that_cannot_be_renamed_is_put_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_not_renamed_is_put_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = LocalPlace(tmp_path / "out")
     grow(out, OLD)
     rename = Path.rename
@@ -378,3 +375,52 @@ def test_a_folder_that_cannot_be_renamed_is_put_back(
         with pytest.raises(OSError, match="no"):
             grow(out, NEW)
     assert contents(out) == OLD
+
+
+def split(folder: Path, keys: tuple[str, ...]) -> None:
+    pq.write_table(pa.table(ROWS), folder / "t.parquet", row_group_size=2)
+    folders = {
+        (run, system): partition_folder(
+            {key: {"system": system, "nodes": NODES[run]}[key] for key in keys}
+        )
+        for run, system in zip(ROWS["run"], ROWS["system"], strict=True)
+    }
+    split_table(folder / "t.parquet", keys, folders)
+
+
+@pytest.mark.parametrize("keys", [("nodes",), ("system",), ("system", "nodes")])
+def test_others_read_the_same_rows(tmp_path: Path, keys: tuple[str, ...]) -> None:
+    split(tmp_path, keys)
+    assert [path.name for path in tmp_path.iterdir()] == ["t"]
+    kinds: dict[str, Any] = {"system": pa.string(), "nodes": pa.int32()}
+    schema = pa.schema([(key, kinds[key]) for key in keys])
+    read = ds.dataset(tmp_path / "t", partitioning=ds.HivePartitioning(schema)).to_table()
+    wanted = {**ROWS, "nodes": [NODES[run] for run in ROWS["run"]]}
+    assert read.select(["run", "system", "value"]).sort_by("value").to_pydict() == ROWS
+    if "nodes" in keys:
+        assert read.sort_by("value")["nodes"].to_pylist() == wanted["nodes"]
+    own = list(read_split(LocalPlace(tmp_path), "t", ("run", "system", "value")))
+    assert pa.concat_tables(own).sort_by("value").to_pydict() == ROWS
+
+
+def test_values_are_written_as_hive_does() -> None:
+    given = {"system": "b/c", "on": True, "nodes": None, "x": 0.5, "text": "", "sum": "a=b c"}
+    assert partition_folder(given) == (
+        "system=b%2Fc/on=true/nodes=__HIVE_DEFAULT_PARTITION__/x=0.5/"
+        "text=__HIVE_DEFAULT_PARTITION__/sum=a%3Db%20c"
+    )
+
+
+@given(st.text(min_size=1))
+def test_no_value_leaves_its_folder(value: str) -> None:
+    assert "/" not in partition_folder({"system": value.encode(errors="replace").decode()})
+
+
+def test_a_table_that_is_missing_or_damaged_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ResultsError, match=r"t\.parquet does not exist, expected a table"):
+        list(read_split(LocalPlace(tmp_path), "t", ("run",)))
+    split(tmp_path, ("nodes",))
+    file = tmp_path / "t" / "nodes=10" / "part-00000.parquet"
+    file.write_bytes(file.read_bytes()[:-9])
+    with pytest.raises(ResultsError, match=r"nodes=10/part-00000\.parquet is damaged"):
+        list(read_split(LocalPlace(tmp_path), "t", ("run", "system", "value")))

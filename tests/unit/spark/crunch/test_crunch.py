@@ -1,9 +1,11 @@
-"""Plots of crunched results as people see them: what is drawn, words, ticks, order."""
+"""Sums of tasks, conditions as columns, and plots of crunched results as people see them."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
+from fractions import Fraction
 from html import unescape
 from itertools import product
 from pathlib import Path
@@ -12,6 +14,8 @@ import attrs
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 import gossamer.sim.results.interval_plots as interval_plots
@@ -22,18 +26,18 @@ from gossamer.sim.results.plot_style import save
 from gossamer.sim.results.storage.place import LocalPlace
 from gossamer.sim.study.plot import Plot, PlotOptions, plots_as
 from gossamer.sim.study.statistics import CDF, SERIES
-from gossamer.spark.crunch.crunching import Crunched
+from gossamer.spark.crunch import crunching, deliveries, folders, page
+from gossamer.spark.crunch.counting.quantiles import _total, sums_of
 from gossamer.spark.crunch.curves import CURVES_FILE, Curves, CurveWriter, Owner
-from gossamer.spark.crunch.deliveries import ROW_SCHEMA
-from gossamer.spark.crunch.page import write_page
 from gossamer.spark.crunch.plots import write_plots
 
 SIZES, SEEDS = (60, 120, 1000), (1, 2, 3)
 SYSTEMS = ("kindred", "a-system-of-ones-own")
 MEASURES = ("hit_ratio", "load_gini")
+VALUES = st.lists(st.floats(-1e300, 1e300), min_size=1, max_size=30)
 
 
-def made_up(folder: Path, sizes: Sequence[int] = SIZES) -> Crunched:
+def made_up(folder: Path, sizes: Sequence[int] = SIZES) -> crunching.Crunched:
     """Results of two systems, sizes and seeds, in which delays are always the same."""
     draw = np.random.default_rng(1)
     drawn_ones = ((CDF, "load"), (CDF, "delay"), (CDF, "path length"), (SERIES, "hit ratio"))
@@ -53,11 +57,11 @@ def made_up(folder: Path, sizes: Sequence[int] = SIZES) -> Crunched:
             rows += [(number, part, name, float(x), float(y), "exact") for x, y in enumerate(drawn)]
     columns = [list(column) for column in zip(*rows, strict=True)]
     with CurveWriter(folder / CURVES_FILE, owners) as curves:
-        curves.write(pa.table(columns, schema=ROW_SCHEMA))
+        curves.write(pa.table(columns, schema=deliveries.ROW_SCHEMA))
     if len(sizes) == 1:
         values = [attrs.evolve(one, condition=()) for one in values]
     conditions = {(one.run, one.system): one.condition for one in owners.values()}
-    return Crunched(
+    return crunching.Crunched(
         folder=LocalPlace(folder),
         runs=len(sizes) * len(SEEDS),
         values=values,
@@ -76,11 +80,10 @@ def drawn(folder: Path, sizes: Sequence[int] = SIZES) -> tuple[dict[str, Plot], 
 
 def words_of(plot: Plot) -> list[str]:
     """All texts of a plot, in the order in which they are drawn."""
-    found = re.findall(r"<text[^>]*>([^<]*)</text>", plot.svg.decode())
-    return [unescape(one) for one in found]
+    return [unescape(one) for one in re.findall(r"<text[^>]*>([^<]*)</text>", plot.svg.decode())]
 
 
-def test_plots_of_several_sizes_are_sorted_and_their_ticks_and_names_legible(
+def test_plots_of_several_sizes_are_sorted_and_legible(
     tmp_path: Path,
 ) -> None:
     plots, (note,) = drawn(tmp_path)
@@ -102,11 +105,9 @@ def test_plots_of_several_sizes_are_sorted_and_their_ticks_and_names_legible(
     assert len(ticks) > 2
     # What is the same everywhere is said and not drawn.
     assert set(plots) == {*MEASURES, "cdf-load", "cdf-path-length", "series-hit-ratio"}
-    assert note == (
-        "The same everywhere, and not drawn: delay, mean (s) 2; distribution of delay 1 (s)."
-    )
-    found = made_up(tmp_path)
-    write_page(found, [], tmp_path / "report.html", [note])
+    same = "delay, mean (s) 2; distribution of delay 1 (s)"
+    assert note == f"The same everywhere, and not drawn: {same}."
+    page.write_page(made_up(tmp_path), [], tmp_path / "report.html", [note])
     assert note in unescape((tmp_path / "report.html").read_text())
 
 
@@ -124,7 +125,7 @@ def test_ticks_that_touch_are_left_out(places: list[float | None], ticks: list[f
     assert legible_ticks(places) == ticks
 
 
-def test_bars_of_one_size_are_in_order_and_intervals_end_where_values_do(
+def test_bars_are_in_order_and_intervals_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     figures: dict[str, Figure] = {}
@@ -148,3 +149,38 @@ def test_bars_of_one_size_are_in_order_and_intervals_end_where_values_do(
 def test_conditions_are_sorted_by_size() -> None:
     given = [(("kind", "random"), ("nodes", nodes)) for nodes in (1000, 60, 120)]
     assert [one[1][1] for one in sorted(given, key=order_of)] == [60, 120, 1000]
+
+
+def batch(values: list[float]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({"value": np.array(values, np.float64)})
+
+
+@given(VALUES, st.integers(0, 30), st.integers(0, 30))
+def test_the_sum_is_exact_however_spread(values: list[float], first: int, second: int) -> None:
+    assert list(sums_of(iter([batch([])]))) == []
+    first, second = sorted((first, second))
+    parts = [values[:first], values[first:second], values[second:]]
+    tasks = [sums_of(iter([batch(parts[0]), batch(parts[1])])), sums_of(iter([batch(parts[2])]))]
+    told = [row for task in tasks for made in task for row in made.to_pylist()]
+    assert sum(row["rows"] for row in told) == len(values)
+    assert min(row["low"] for row in told) == min(values)
+    assert max(row["high"] for row in told) == max(values)
+    assert _total(told) == sum(map(Fraction, values))
+    assert math.isclose(float(_total(told)), math.fsum(values))
+
+
+def test_columns_have_the_type_that_all_values_have() -> None:
+    conditions = [
+        (("nodes", 100), ("width", 1), ("kind", "random"), ("mixed", 1), ("on", True)),
+        (("nodes", 200), ("width", 0.5), ("kind", "skewed"), ("mixed", "x"), ("on", False)),
+    ]
+    first = folders.ConditionColumns(conditions).of(conditions[0])
+    wanted = {"nodes": 100, "width": 1.0, "kind": "random", "mixed": "1", "on": True}
+    assert first == {f"condition.{name}": value for name, value in wanted.items()}
+    assert [*map(type, first.values())] == [*map(type, wanted.values())]
+
+
+def test_what_a_condition_lacks_is_empty() -> None:
+    columns = folders.ConditionColumns([(("nodes", 100),), (("width", None),)])
+    assert columns.of(()) == {"condition.nodes": None}
+    assert columns.of((("nodes", 7),)) == {"condition.nodes": 7}

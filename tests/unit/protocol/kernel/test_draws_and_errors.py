@@ -1,6 +1,9 @@
-"""Random draws, and arithmetic on the ring."""
+"""Random draws and arithmetic on the ring; errors, which cross processes whole."""
 
 from __future__ import annotations
+
+import copy
+import pickle
 
 import numpy as np
 import pytest
@@ -8,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from gossamer.protocol.content.errors import UnknownAttributeError
+from gossamer.protocol.kernel import errors
 from gossamer.protocol.kernel.draws import below, mix, mix_many
 from gossamer.protocol.kernel.rules import use_compiled
 from gossamer.protocol.peer.space.ring import RING, RING_MASK, clockwise, in_arc
@@ -21,8 +26,7 @@ def test_a_draw_is_the_same_in_all_forms(seed: int, key: int, counter: int) -> N
     interpreted = int(mix(seed, key, counter))
     with use_compiled():
         compiled = int(mix(seed, key, counter))
-    many = mix_many(seed, np.array([key], np.int64), counter)
-    assert interpreted == compiled == int(many[0])
+    assert interpreted == compiled == int(mix_many(seed, np.array([key], np.int64), counter)[0])
     assert 0 <= interpreted < RING
 
 
@@ -41,8 +45,7 @@ def test_draws_are_uniform_in_each_argument(varying: str) -> None:
 
 
 def test_every_bit_of_a_draw_is_even() -> None:
-    drawn = mix_many(3, np.arange(20_000), 5)
-    ones = (drawn[:, None] >> np.arange(62) & 1).mean(axis=0)
+    ones = (mix_many(3, np.arange(20_000), 5)[:, None] >> np.arange(62) & 1).mean(axis=0)
     assert np.abs(ones - 0.5).max() < 5 * 0.5 / np.sqrt(20_000)
 
 
@@ -56,14 +59,37 @@ def test_below_scales_a_draw_to_its_bound(draw: int, bound: int) -> None:
 def test_an_arc_leaves_its_start_out_and_takes_its_end_in(value: int, start: int, end: int) -> None:
     distance, inside = clockwise(start, end), in_arc(value, start, end)
     assert 0 <= distance < RING
-    assert (start + distance) % RING == end
-    assert (distance + clockwise(end, start)) % RING == 0
-    if start == end:
-        assert inside
-    elif start < end:
-        assert inside == (start < value <= end)
-    else:
-        assert inside == (value > start or value <= end)
+    assert ((start + distance) % RING, (distance + clockwise(end, start)) % RING) == (end, 0)
+    between = (start < value, value <= end)
+    assert inside == (all(between) if start < end else start == end or any(between))
     assert in_arc(end, start, end)
     with use_compiled():
         assert (clockwise(start, end), in_arc(value, start, end)) == (distance, inside)
+
+
+ERRORS = [
+    errors.CapacityError("the outbox", 12, "raise outbox_words"),
+    errors.ConfigError("links", 0, "at least 2"),
+    errors.ExpressionError("prise > 5", 1, "there is no attribute 'prise'"),
+    errors.InvariantError("a row vanished"),
+    errors.RemoteProtocolError("a frame of 9 bytes"),
+    errors.MalformedRecordError(20, "count", 99, "at most 8"),
+    errors.RecordError(129, 2, 99, 4, "TO is 99, expected a peer from 0 to 3"),
+    errors.RuleCompilationError("step", "gossip.py", 31, "print needs Python's interpreter"),
+    errors.RuleError("step", "gossip.py", 31, 3, "cycle 5", (129, 7, 3), "it writes row 7"),
+    errors.StructError("Shares", "view", "the name is taken", "another name"),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_an_error_is_the_same_after_a_journey(error: errors.ProtocolError) -> None:
+    for again in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+        assert type(again) is type(error)
+        assert (str(again), again.args, vars(again)) == (str(error), error.args, vars(error))
+
+
+def test_every_kind_of_error_is_tried() -> None:
+    types = {name: one for name, one in vars(errors).items() if isinstance(one, type)}
+    kinds = {name for name, one in types.items() if issubclass(one, errors.ProtocolError)}
+    assert kinds - {"LocalProtocolError", "ProtocolError"} == {type(e).__name__ for e in ERRORS}
+    assert issubclass(UnknownAttributeError, errors.ProtocolError)
