@@ -31,7 +31,7 @@ SYSTEMS: Final = "systems"
 T = TypeVar("T")
 
 
-@attrs.define(kw_only=True, slots=False)
+@attrs.frozen(kw_only=True, slots=False)
 class ScenarioFormat(Generic[T]):
     """Keys at the top, tables, and tables of settings; nothing outside of these is accepted.
 
@@ -109,8 +109,7 @@ class ScenarioFormat(Generic[T]):
 
     def systems_of(self, document: Document) -> list[Any]:
         """The [[system]] entries that ``system.<name>.<setting>`` overrides."""
-        entries: list[Any] = document.get(SYSTEM, [])
-        return entries
+        return require_systems(document.get(SYSTEM, []))
 
     def _override(self, document: Document, dotted: str, value: object) -> None:
         """Put ``value`` in the place that ``dotted`` names; checked with everything else later."""
@@ -141,6 +140,13 @@ class ScenarioFormat(Generic[T]):
 def table_lines(title: str, prefix: str, values: Mapping[str, object]) -> list[str]:
     """A table in TOML, behind an empty line."""
     return ["", title, *_lines(prefix, values)]
+
+
+def require_systems(entries: object, *kinds: type) -> list[Any]:
+    """[[system]] entries, tables or of further ``kinds``; raises `ScenarioError` of others."""
+    if isinstance(entries, list) and all(isinstance(entry, (dict, *kinds)) for entry in entries):
+        return entries
+    raise ScenarioError(None, SYSTEM, entries, "one [[system]] table per system")
 
 
 def name_of_system(entry: Mapping[str, Any], place: int) -> Any:

@@ -25,10 +25,11 @@ from gossamer.sim.study.scenario_format import (
     SYSTEM,
     ScenarioFormat,
     name_of_system,
+    require_systems,
     table_lines,
 )
 from gossamer.sim.study.scenarios import check, number, of_type, one_of, to_float, whole_field
-from gossamer.sim.study.toml_files import Document, check_keys, require_table
+from gossamer.sim.study.toml_files import Document, require_table
 
 KIND: Final = "protocol"
 ENGINES: Final = ("event", "windows", "cycle")
@@ -181,6 +182,10 @@ class CustomScenario:
         names = [system.name for system in self.systems]
         distinct = len({name.casefold() for name in names}) == len(names) > 0
         check(distinct, "system.name", names, "a different name for every system")
+        capacity, expected = self.network.event_capacity, "none where nodes take all messages"
+        if capacity is not None:
+            field = "network.event_capacity"
+            raise ScenarioError(None, field, capacity, expected, found="an unknown key")
         if self.engine == "cycle":
             self._check_cycles()
         takes_time = self.engine != "windows" or self.network.latency != "none"
@@ -204,9 +209,6 @@ class CustomScenario:
 # [[system]] has a name, may have a protocol of its own, and settings that differ.
 
 
-_LINK_KEYS: Final = tuple(
-    field.name for field in attrs.fields(Link) if field.name != "event_capacity"
-)
 _PROTOCOL, _SETTINGS, _ATTRIBUTES = "protocol", "settings", "attributes"
 
 
@@ -234,8 +236,6 @@ class CustomFormat(ScenarioFormat[CustomScenario]):
 
     def read_more(self, document: Document) -> Document:
         """Beside the rest; raises `SimulationError` where executing a protocol's file does."""
-        if "network" in document:
-            check_keys("network.", require_table(document["network"], "network"), _LINK_KEYS)
         attributes = require_table(document.get(_ATTRIBUTES, {}), _ATTRIBUTES)
         systems = _systems(document)
         return {
@@ -257,7 +257,8 @@ class CustomFormat(ScenarioFormat[CustomScenario]):
         if dotted == _PROTOCOL and isinstance(value, str):
             file, name = split_name(value)
             value = f"{file.absolute().resolve()}:{name}"
-        if dotted.startswith(f"{_ATTRIBUTES}.") and isinstance(value, dict) and FILE in value:
+        named = dotted.startswith(f"{_ATTRIBUTES}.")
+        if named and isinstance(value, dict) and isinstance(value.get(FILE), str):
             value = value | {FILE: Path(value[FILE]).absolute().resolve()}
         super()._override(document, dotted, value)
 
@@ -275,9 +276,8 @@ def _systems(document: Document) -> list[Any]:
     if entries is None:
         protocol = _protocol(document)
         return [system_of(protocol.name.lower(), protocol, common, f"{_SETTINGS}.")]
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise ScenarioError(None, SYSTEM, entries, "one [[system]] table per system")
-    return [_system(document, common, entry, place) for place, entry in enumerate(entries, 1)]
+    systems = enumerate(require_systems(entries), start=1)
+    return [_system(document, common, entry, place) for place, entry in systems]
 
 
 def _system(document: Document, common: Document, entry: Document, place: int) -> Any:

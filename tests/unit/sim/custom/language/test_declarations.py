@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -11,6 +12,9 @@ import pytest
 
 from gossamer.protocol.kernel.rules import use_compiled
 from gossamer.sim.custom import Protocol, Sampler, column
+from gossamer.sim.errors import ScenarioError
+from gossamer.sim.studies.worlds.network import Link
+from gossamer.sim.study.scenarios import read_scenario
 from support.own_protocols import protocol_file, scenario_file
 from support.sim_commands import sim
 
@@ -275,6 +279,26 @@ def test_a_wrong_scenario_is_one_sentence(
     known = protocol_file(tmp_path, f"good_{KEYS.index((keys, protocol, said))}", text)
     given = known.partition(":")[0] + protocol if protocol.startswith(":") else protocol
     assert said in refused("check", given, keys)
+
+
+@pytest.mark.parametrize(
+    ("keys", "overrides", "said"),
+    [
+        ("system = 5\n", {"system.own.k": 1}, "system is 5, expected one [[system]] table per"),
+        ("", {"system.own.k": 1}, "system.own.k is of no system, expected a setting of settings"),
+        ("", {"attributes.site": {"file": 5}}, "attributes.site.file is 5, expected the path"),
+        ("", {"network": Link(event_capacity=3)}, "network.event_capacity is an unknown key"),
+    ],
+)
+def test_a_wrong_override_is_one_sentence(
+    keys: str, overrides: dict[str, object], said: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "scenario.toml"
+    file.write_text(
+        f'protocol = "{protocol_file(tmp_path, tmp_path.name, on_word("pass"))}"\n{keys}'
+    )
+    with pytest.raises(ScenarioError, match=re.escape(said)):
+        read_scenario(file, overrides)
 
 
 def test_what_is_declared_may_have_an_annotation() -> None:

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import attrs
 
-from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.peers.inputs.changes import Drift, Turnover
 from gossamer.sim.studies.peers.inputs.scenario import (
     SETTING_TYPES,
@@ -29,6 +28,7 @@ from gossamer.sim.study.scenario_format import (
     SYSTEM,
     ScenarioFormat,
     name_of_system,
+    require_systems,
     table_lines,
 )
 from gossamer.sim.study.toml_files import Document, check_keys
@@ -53,7 +53,7 @@ class PeersFormat(ScenarioFormat[Scenario]):
 
     def systems_of(self, document: Document) -> list[Any]:
         default = [{"name": system.name, "preset": system.preset} for system in Scenario().systems]
-        return _require_systems(document.setdefault(SYSTEM, default))
+        return require_systems(document.setdefault(SYSTEM, default), System, str)
 
 
 FORMAT: Final = PeersFormat(
@@ -76,7 +76,7 @@ FORMAT: Final = PeersFormat(
 
 
 def _systems(entries: object) -> Iterable[System | str]:
-    for place, entry in enumerate(_require_systems(entries), start=1):
+    for place, entry in enumerate(require_systems(entries, System, str), start=1):
         if isinstance(entry, System | str):  # of a script
             yield entry
             continue
@@ -85,11 +85,3 @@ def _systems(entries: object) -> Iterable[System | str]:
         settings = {key: value for key, value in entry.items() if key not in ("name", "preset")}
         given = {key: entry[key] for key in ("name", "preset") if key in entry}
         yield System(**given, settings=settings)
-
-
-def _require_systems(entries: object) -> list[Any]:
-    if not isinstance(entries, list) or not all(
-        isinstance(entry, dict | System | str) for entry in entries
-    ):
-        raise ScenarioError(None, SYSTEM, entries, "one [[system]] table per system")
-    return entries
