@@ -28,14 +28,13 @@ from gossamer.protocol.content.filters import parse
 from gossamer.sim.studies.side_by_side import run_systems
 from gossamer.sim.study.contract import Execution, Study
 from gossamer.sim.study.records import WHOLE, Expected, Measure, Table
+from gossamer.sim.study.scenario_format import ScenarioFormat
 from gossamer.sim.study.scenarios import whole_field
 from gossamer.sim.study.statistics import Columns, Row, distribution, measure_rows
-from gossamer.sim.study.toml_files import Document, check_keys, toml_line
 from support.flooding import FloodingBroker
 from support.toy_study import ToyRecord
 
 OVERLAYS: Final = {"line": nx.path_graph, "star": lambda count: nx.star_graph(count - 1)}
-_KEYS: Final = ("name", "seed", "brokers", "publications")
 
 
 @attrs.frozen(kw_only=True)
@@ -102,20 +101,12 @@ class OnOverlay:
 
 class FloodingStudy(Study[FloodingScenario, ToyRecord]):
     kind = FloodingScenario.kind
+    format = ScenarioFormat(scenario=FloodingScenario, sections={})
     measures = (
         Measure("messages", "messages", "count", "lower", "Sent between brokers.", brief=True),
         Measure("deliveries", "deliveries", "count", "higher", "Handed to clients.", brief=True),
     )
     tables = MappingProxyType({"floods": Expected({"hops": WHOLE})})
-
-    def read(self, document: Document, overrides: Mapping[str, object]) -> FloodingScenario:
-        given = {**document, **overrides}
-        check_keys("", given, ("kind", *_KEYS))
-        return FloodingScenario(**{key: given[key] for key in _KEYS if key in given})
-
-    def write(self, scenario: FloodingScenario) -> str:
-        values = {"kind": self.kind} | {key: getattr(scenario, key) for key in _KEYS}
-        return "".join(f"{toml_line('', key, value)}\n" for key, value in values.items())
 
     def check(self, scenario: FloodingScenario) -> int:
         return 100 * scenario.brokers * scenario.publications

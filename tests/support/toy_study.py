@@ -21,13 +21,12 @@ from gossamer.sim.study.contract import Execution, Study, SystemRecord
 from gossamer.sim.study.environment import peak_memory_bytes, versions
 from gossamer.sim.study.plot import Drawing
 from gossamer.sim.study.records import WHOLE, Expected, Measure, Table
+from gossamer.sim.study.scenario_format import ScenarioFormat
 from gossamer.sim.study.scenarios import number, to_float, whole_field
 from gossamer.sim.study.statistics import Columns, Row, distribution, measure_rows
-from gossamer.sim.study.toml_files import Document, check_keys, toml_line
 
 COINS: Final = ("fair", "biased")
 MOST_ROUNDS: Final = 1_000_000
-_KEYS: Final = ("name", "seed", "rounds", "bias")
 
 
 @attrs.frozen(kw_only=True)
@@ -94,20 +93,12 @@ class Gambler:
 
 class ToyStudy(Study[ToyScenario, ToyRecord]):
     kind = ToyScenario.kind
+    format = ScenarioFormat(scenario=ToyScenario, sections={})
     measures = (
         Measure("coins_final", "coins at the end", "count", "higher", "Won less lost.", brief=True),
         Measure("coins_most", "most coins", "count", "higher", "The most after any round."),
     )
     tables = MappingProxyType({"purse": Expected({"coins": WHOLE})})
-
-    def read(self, document: Document, overrides: Mapping[str, object]) -> ToyScenario:
-        given = {**document, **overrides}
-        check_keys("", given, ("kind", *_KEYS))
-        return ToyScenario(**{key: given[key] for key in _KEYS if key in given})
-
-    def write(self, scenario: ToyScenario) -> str:
-        values = {"kind": self.kind} | {key: getattr(scenario, key) for key in _KEYS}
-        return "".join(f"{toml_line('', key, value)}\n" for key, value in values.items())
 
     def check(self, scenario: ToyScenario) -> int:
         if scenario.name == "impossible":

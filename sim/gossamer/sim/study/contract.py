@@ -4,7 +4,7 @@ A study is one object of a class derived from `Study`. The command line, result 
 sweeps know studies by this class alone and find them by `gossamer.sim.study.registry`, so that one
 outside this package works as those do that come with it. A study says
 
-- what its scenarios are (`resolve_paths`, `read`, `write`, `alone`),
+- what its scenarios are (`format`, `alone`),
 - what can be refused before a run, and what would be run (`check`, `preview`),
 - how a run is made (`run`), and
 - what it leaves: the measures of its systems (`measures`, `summarise`), what a report shows
