@@ -20,23 +20,14 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from bench.common import read_options
 from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.kernel.rules import use_compiled
-from gossamer.sim.studies.dissemination.adaptation.adaptation import (
-    Adaptation,
-    plot_adaptation,
-    run_adaptation,
-    table_of_adaptation,
-)
+from gossamer.sim.studies.dissemination.adaptation import adaptation
+from gossamer.sim.studies.dissemination.inputs import topologies
 from gossamer.sim.studies.dissemination.inputs.dynamics import DYNAMICS, Play
-from gossamer.sim.studies.dissemination.inputs.topologies import (
-    transit_stub,
-    transit_stub_of,
-    waxman,
-)
 
 TITLES = {"drift": "regions wander", "flash": "a topic flares up", "moving": "clients move"}
 
 
-def plain(found: Adaptation) -> dict[str, object]:
+def plain(found: adaptation.Adaptation) -> dict[str, object]:
     told: dict[str, object] = {"optimum": found.optimum.sum()}
     counted = ("documents", "deliveries", "lost", "doubled")
     summed = ("control_bytes", "document_bytes", "confirm_bytes")
@@ -57,10 +48,12 @@ def main() -> None:
     begun = process_time()
     keep_compiled_code()
     if given.links == "sparse":
-        topology = transit_stub(transit_stub_of(given.brokers), seed=given.seed)
+        topology = topologies.transit_stub(
+            topologies.transit_stub_of(given.brokers), seed=given.seed
+        )
     else:
-        topology = waxman(given.brokers, 0.9, 0.2, seed=given.seed)
-    found: dict[str, Adaptation] = {}
+        topology = topologies.waxman(given.brokers, 0.9, 0.2, seed=given.seed)
+    found: dict[str, adaptation.Adaptation] = {}
     console = Console()
     third = given.length / 3
     with use_compiled(), Progress(console=console, transient=True) as progress:
@@ -73,14 +66,14 @@ def main() -> None:
             def watch(name: str, share: float, task: TaskID = task) -> None:
                 progress.update(task, completed=share + (name == "frozen"))
 
-            found[TITLES[kind]] = run_adaptation(
+            found[TITLES[kind]] = adaptation.run_adaptation(
                 topology, play, given.seed, stretch=given.length / 24, watch=watch
             )
     console.print(f"{topology.name}: {topology.graph.nodes} brokers, {topology.graph.links} links")
-    console.print(table_of_adaptation(found))
+    console.print(adaptation.table_of_adaptation(found))
     if given.out is not None:
         given.out.mkdir(parents=True, exist_ok=True)
-        plot_adaptation(found, given.out, "adaptation")
+        adaptation.plot_adaptation(found, given.out, "adaptation")
         told = {title: plain(one) for title, one in found.items()}
         (given.out / "adaptation.json").write_text(json.dumps(told, indent=2) + "\n")
     console.print(f"{process_time() - begun:.0f} s of processor time")

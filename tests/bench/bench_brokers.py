@@ -23,38 +23,14 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from bench import common
 from bench.bench_matching import SIZES, WORKLOADS
-from bench.common import (
-    SEED,
-    Row,
-    print_rows,
-    quotes_of,
-    read_options,
-    seconds_each,
-    timed,
-    timed_row,
-    write_rows,
-)
+from bench.common import SEED, Row, seconds_each, timed, timed_row
 from gossamer.compiled.store import keep_compiled_code
-from gossamer.protocol.brokers.core.messages import (
-    Attach,
-    Id,
-    NeighbourUp,
-    Subscribe,
-    client,
-    neighbour,
-)
+from gossamer.protocol.brokers.core import messages as asked
+from gossamer.protocol.brokers.core.messages import Id, client, neighbour
 from gossamer.protocol.brokers.core.routing import compiled_index
-from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
-from gossamer.protocol.brokers.tree.messages import (
-    Advertisement,
-    BetweenBrokers,
-    Frame,
-    Publication,
-    Subscription,
-    Synchronise,
-    Unsubscription,
-)
+from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings, messages
 from gossamer.protocol.content.filters import Filter, exact_publication, parse
 from gossamer.sim.studies.stock_quotes import Quote
 
@@ -66,10 +42,10 @@ ADVERTISED = Id("P", 1)
 
 
 def connect(broker: TreeBroker, advertised: Filter) -> None:
-    offers = (Advertisement(ADVERTISED, advertised),)
+    offers = (messages.Advertisement(ADVERTISED, advertised),)
     for hop, told in ((PUBLISHER, offers), (SUBSCRIBER, ())):
-        broker.handle(0, None, NeighbourUp(hop.name))
-        broker.handle(0, hop, Frame(1, 1, Synchronise(told, ())))
+        broker.handle(0, None, asked.NeighbourUp(hop.name))
+        broker.handle(0, hop, messages.Frame(1, 1, messages.Synchronise(told, ())))
 
 
 class Between:
@@ -80,18 +56,18 @@ class Between:
 
     def subscribe(self, numbered: tuple[int, Filter]) -> None:
         number, wanted = numbered
-        self.take(SUBSCRIBER, Subscription(Id("S", number), wanted))
+        self.take(SUBSCRIBER, messages.Subscription(Id("S", number), wanted))
 
     def unsubscribe(self, number: int) -> int:
-        return self.take(SUBSCRIBER, Unsubscription(Id("S", number)))
+        return self.take(SUBSCRIBER, messages.Unsubscription(Id("S", number)))
 
     def publish(self, numbered: tuple[int, dict[str, Any]]) -> int:
         number, values = numbered
-        return self.take(PUBLISHER, Publication(Id("P", number), ADVERTISED, values))
+        return self.take(PUBLISHER, messages.Publication(Id("P", number), ADVERTISED, values))
 
-    def take(self, hop: Any, message: BetweenBrokers) -> int:
+    def take(self, hop: Any, message: messages.BetweenBrokers) -> int:
         self.frames[hop] += 1
-        return len(self.broker.handle(0, hop, Frame(1, self.frames[hop], message)))
+        return len(self.broker.handle(0, hop, messages.Frame(1, self.frames[hop], message)))
 
 
 def measure(name: str, covering: str, size: int, quotes: list[Quote]) -> list[Row]:
@@ -125,10 +101,10 @@ def measure_clients(name: str, size: int, quotes: list[Quote]) -> Row:
     """Publish to a broker whose own clients subscribe."""
     between = Between("active", everything(quotes))
     for number in range(CLIENTS):
-        between.broker.handle(0, client(str(number)), Attach())
+        between.broker.handle(0, client(str(number)), asked.Attach())
     for number, wanted in enumerate(islice(WORKLOADS[name](quotes, SEED), size)):
-        asked = Subscribe(str(number), wanted)
-        between.broker.handle(0, client(str(number % CLIENTS)), asked)
+        told = asked.Subscribe(str(number), wanted)
+        between.broker.handle(0, client(str(number % CLIENTS)), told)
     numbered = publications(quotes)
     got = 0
 
@@ -181,16 +157,16 @@ def measure_burst(covering: str, size: int) -> Row:
 
 
 def main() -> None:
-    chosen = read_options(__doc__, sizes=SIZES, quotes=Path, out=Path)
+    chosen = common.read_options(__doc__, sizes=SIZES, quotes=Path, out=Path)
     keep_compiled_code()
-    quotes = quotes_of(chosen.quotes)
+    quotes = common.quotes_of(chosen.quotes)
     rows: list[Row] = []
     for name, covering, size in product(WORKLOADS, COVERINGS, chosen.sizes):
         rows += measure(name, covering, size, quotes)
     rows += [measure_clients(name, size, quotes) for name in WORKLOADS for size in chosen.sizes]
     rows += [measure_burst("active", size) for size in BURSTS]
-    print_rows(rows, sent="sent, got")
-    write_rows(chosen.out, rows)
+    common.print_rows(rows, sent="sent, got")
+    common.write_rows(chosen.out, rows)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
-"""A burst on the 75 brokers of the SCOT paper, by each way of routing, and what that costs.
+"""What a SCOT costs: a burst on the 75 brokers of the paper, a large overlay, brokers in processes.
 
-Run it by hand: ``python tests/bench/bench_scot.py [--subscribers 500] [--burst 5000] [--out DIR]``.
-Times of the simulation are milliseconds; the last line is messages between brokers that are
-simulated in a second of processor time, subscriptions and what compiles included. With ``--out``
-the plots are written into a folder. ``--large`` runs a thousand brokers with 100,000 subscribers.
+Run it by hand: ``python tests/bench/bench_scot.py [PART] [--subscribers N] [--publications N]``.
+Parts are ``burst`` (of ``--burst`` notifications, to 500 subscribers, by each way of routing),
+``large`` (100,000 subscribers of a thousand brokers), and ``node``: 15 brokers in processes, with
+and without taking over. Times of the simulation are milliseconds; the last line is messages between
+brokers that are simulated in a second of processor time, subscriptions and what compiles included.
+With ``--out`` the plots are written into a folder.
 """
 
 from __future__ import annotations
@@ -11,11 +13,14 @@ from __future__ import annotations
 import random
 import resource
 import sys
+import tempfile
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+import psutil
+import trio
 from rich.console import Console
 from rich.table import Table
 
@@ -23,8 +28,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench.common import read_options, timed
 from gossamer.compiled.store import keep_compiled_code
+from gossamer.node.local.client import LocalClient
 from gossamer.protocol.brokers.core.messages import Attach
-from gossamer.protocol.brokers.scot import ROUTINGS, Factor, Scot, ScotSettings
+from gossamer.protocol.brokers.scot import ROUTINGS, BrokerLabel, Factor, Scot, ScotSettings
 from gossamer.sim.bench.benchmarks import machine
 from gossamer.sim.results.plot_style import plot_style, save
 from gossamer.sim.studies.scot.burst import MINUTE, SECOND, Burst, BurstResult, run_burst
@@ -33,6 +39,8 @@ from gossamer.sim.studies.scot.replay.broadcast import Subscribers, broadcast
 from gossamer.sim.studies.scot.replay.network import Links, ScotNetwork, ServiceTimes, Unobserved
 from gossamer.sim.studies.scot.replay.replay import Publications, Replayed, replay
 from gossamer.sim.studies.scot.workloads import Quotes, figure_8
+from support.broker_processes import ScotProcesses, scot_processes
+from support.node_processes import Shell
 
 RATE = 100_000  # notifications of the burst a minute, the highest of the paper's
 VARIANTS: Mapping[str, ScotSettings] = {
@@ -40,6 +48,16 @@ VARIANTS: Mapping[str, ScotSettings] = {
     "spare": ScotSettings(spare_links=True),
     "detours": ScotSettings(cluster_detours=True),
     "covering": ScotSettings(covering=True),
+}
+
+
+BATCH = 50
+EDGES = [("a", "b"), ("b", "c"), ("b", "d"), ("d", "e")]
+SCOT = Scot(Factor.of("abcde", EDGES), Factor.complete(3))
+MODES = {
+    "static": {"routing": "static"},
+    "dynamic": {"routing": "dynamic"},
+    "dynamic, taking over": {"routing": "dynamic", "around_failures": "true", "take_over": "true"},
 }
 
 
@@ -158,16 +176,63 @@ def run_bursts(subscribers: int, burst: int, out: Path | None) -> Table:
     return table
 
 
+def processor_s(scot: ScotProcesses) -> float:
+    times = [psutil.Process(one.pid).cpu_times() for one in scot.running.values()]
+    return float(sum(one.user + one.system for one in times))
+
+
+async def listen(
+    scot: ScotProcesses, at: BrokerLabel, wanted: int, *, task_status: trio.TaskStatus[None]
+) -> None:
+    async def take(client: LocalClient) -> None:
+        await client.subscribe("all", "present(x)")
+        task_status.started()
+        for _ in range(wanted):
+            await client.acknowledge(await anext(client.events))
+
+    await scot.with_client(at, f"client-{at.region}{at.cluster}", take)
+
+
+async def publish(count: int, client: LocalClient) -> None:
+    for first in range(0, count, BATCH):
+        await client.publish_many([{"x": n} for n in range(first, min(first + BATCH, count))])
+
+
+async def measure(folder: Path, count: int, settings: dict[str, str]) -> tuple[float, float]:
+    """Seconds, and seconds of processor time, that publications to 15 subscribers take."""
+    async with scot_processes(Shell(folder, forks=False), SCOT, **settings) as scot:
+        async with trio.open_nursery() as nursery:
+            for at in SCOT.brokers:
+                await nursery.start(partial(listen, scot, at, count))
+            began, before = trio.current_time(), processor_s(scot)
+            await scot.with_client(SCOT.brokers[0], "exchange", partial(publish, count))
+        return trio.current_time() - began, processor_s(scot) - before
+
+
+def run_nodes(count: int) -> Table:
+    """Publications with a subscriber at each broker."""
+    heads = ("milliseconds of a publication", "processor time at each broker")
+    table = Table("", *heads, title=machine())
+    for name, settings in MODES.items():
+        with tempfile.TemporaryDirectory() as folder:
+            took_s, processor_s = trio.run(measure, Path(folder), count, settings)
+        each = (took_s, processor_s / SCOT.broker_count)
+        table.add_row(name, *(f"{1000 * seconds / count:.2f}" for seconds in each))
+    return table
+
+
 def main() -> None:
-    of_large = {"regions": 100, "clusters": 10, "publications": 2_000}
-    chosen = read_options(__doc__, subscribers=int, burst=5_000, out=Path, large=False, **of_large)
+    parts = ("burst", "large", "node")
+    sizes = {"subscribers": int, "burst": 5_000, "publications": int}
+    chosen = read_options(__doc__, parts, **sizes, regions=100, clusters=10, out=Path)
     keep_compiled_code()
-    if chosen.large:
-        subscribers = chosen.subscribers or 100_000
-        table = run_large(chosen.regions, chosen.clusters, subscribers, chosen.publications)
-    else:
-        table = run_bursts(chosen.subscribers or 500, chosen.burst, chosen.out)
-    Console().print(table)
+    if "burst" in chosen.words:
+        Console().print(run_bursts(chosen.subscribers or 500, chosen.burst, chosen.out))
+    if "large" in chosen.words:
+        of_large = (chosen.subscribers or 100_000, chosen.publications or 2_000)
+        Console().print(run_large(chosen.regions, chosen.clusters, *of_large))
+    if "node" in chosen.words:
+        Console().print(run_nodes(chosen.publications or 500))
 
 
 if __name__ == "__main__":

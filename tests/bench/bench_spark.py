@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -31,22 +31,14 @@ import numpy as np
 import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
-from rich.console import Console
-from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from bench.common import Row, read_options, timed_row, write_rows
-from gossamer.sim.bench.benchmarks import machine
+from bench.common import Row, print_table, read_options, timed_row, write_rows
 from gossamer.sim.results.results import write_table
 from gossamer.sim.row_tables.kinds import WorkloadRequest, make_workload
 from gossamer.sim.row_tables.table import write_plainly
-from gossamer.sim.studies.peers.measuring.records import (
-    CYCLE_COLUMNS,
-    DELIVERY_COLUMNS,
-    EVENT_COLUMNS,
-    NODE_COLUMNS,
-)
+from gossamer.sim.studies.peers.measuring import records
 from gossamer.spark.crunch.crunching import crunch_results
 from gossamer.spark.crunch.folders import find_runs
 from gossamer.spark.session import spark_session
@@ -193,15 +185,15 @@ def make_up_run(folder: Path, deliveries: int, nodes: int, seed: int = 1) -> Non
     summary = {"scenario": {}, "seed": seed, "systems": {"kindred": {}}, "result_hash": ""}
     (folder / "summary.json").write_text(json.dumps(summary))
     for name, columns, rows in (
-        ("events", EVENT_COLUMNS, events),
-        ("nodes", NODE_COLUMNS, nodes),
-        ("cycles", CYCLE_COLUMNS, 1_000),
+        ("events", records.EVENT_COLUMNS, events),
+        ("nodes", records.NODE_COLUMNS, nodes),
+        ("cycles", records.CYCLE_COLUMNS, 1_000),
     ):
         table = {key: draws.integers(1, 50, rows).astype(kind) for key, kind in columns.items()}
         number = next(iter(columns))
         table[number] = np.arange(rows).astype(columns[number])
         write_table(table, system / f"{name}.parquet")
-    fields = [(name, pa.from_numpy_dtype(kind)) for name, kind in DELIVERY_COLUMNS.items()]
+    fields = [(name, pa.from_numpy_dtype(kind)) for name, kind in records.DELIVERY_COLUMNS.items()]
     schema = pa.schema(fields)
     with pq.ParquetWriter(system / "deliveries.parquet", schema, compression="zstd") as writer:
         for first in range(0, deliveries, BATCH):
@@ -216,18 +208,6 @@ def make_up_run(folder: Path, deliveries: int, nodes: int, seed: int = 1) -> Non
             ]
             arrays = [pa.array(column) for column in values]
             writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
-
-
-def show(rows: Sequence[Row]) -> None:
-    columns = ("", "size", "seconds", "CPU seconds", "a second", "memory, MiB")
-    table = Table(*columns, title=machine())
-    for one in rows:
-        spent = one["median_s"] * one["size"]
-        speed = f"{1 / one['median_s']:,.0f}"
-        memory = f"{one['bytes'] / 2**20:,.0f}"
-        cpu = f"{one['cpu_s'] * one['size']:,.1f}"
-        table.add_row(one["name"], f"{one['size']:,}", f"{spent:,.1f}", cpu, speed, memory)
-    Console().print(table)
 
 
 def main() -> None:
@@ -255,7 +235,16 @@ def main() -> None:
                 rows += measure_rows(session, chosen.kind, size)
             if "crunch" in words:
                 rows += measure_crunch(session, chosen.deliveries, chosen.nodes)
-    show(rows)
+    print_table(
+        ("", "size", "seconds", "CPU seconds", "a second", "memory, MiB"),
+        (
+            (
+                *(one["name"], one["size"], one["median_s"] * one["size"]),
+                *(one["cpu_s"] * one["size"], 1 / one["median_s"], one["bytes"] / 2**20),
+            )
+            for one in rows
+        ),
+    )
     write_rows(chosen.out, rows)
 
 

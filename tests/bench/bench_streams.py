@@ -1,19 +1,26 @@
-"""How many events pass one peer, and the commands of three nodes, in a second.
+"""How many events pass one peer, the commands of three nodes, and peers that all publish at once.
 
-Run it by hand: ``python tests/bench/bench_streams.py [--events N] [--lines N] [--runs 5]``.
+Run it by hand: ``python tests/bench/bench_streams.py [PART ...] [--runs 5]``. Parts are
 
-One peer: a peer publishes stock quotes as fast as they are acknowledged, and another, in a process
-of its own, hands each of them to five subscriptions there. Figures are events for each second of
-processor time of either process. Three nodes: ``gossamer pub --jsonl -`` publishes lines at one
-node, ``gossamer sub`` prints what comes at another. Figures are events a second of the clock, until
-the last is acknowledged and until it is printed, and the processor time of all nodes for each
-event. Everything is as nodes have it. Medians of the runs, which fail unless every event came once.
+    peer      a peer publishes stock quotes as fast as they are acknowledged, and another, in a
+              process of its own, hands each of them to five subscriptions there; ``--events``
+    commands  ``gossamer pub --jsonl -`` publishes ``--lines`` lines at one of three nodes, and
+              ``gossamer sub`` prints what comes at another: events a second of the clock until the
+              last is acknowledged and printed, and the processor time of all nodes for each
+    together  at each of ``--peers`` peers ``gossamer pub --jsonl`` publishes its share of ``--all``
+              events, and ``gossamer sub`` with a name writes what it wants to files, at each peer
+              fewer; ``--busy`` keeps so many processors busy meanwhile, ``--set SECTION.KEY=VALUE``
+              changes settings. Copies, repetitions and losses are what the peers counted.
+
+Everything is as nodes have it but for what is set. Medians of the runs, after one in which machine
+code comes into use; they fail unless every event came once to everybody who wants it.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -23,6 +30,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import psutil
+import trio
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -30,13 +38,22 @@ from bench.common import SEED, print_medians, read_options
 from bench.stacks.peer_processes import PATIENCE_S, PeerProcesses, peer_processes
 from gossamer.sim.bench.benchmarks import machine
 from support.clusters import MadeCluster
+from support.node_fleets import Fleet, ids_in, publish_at_once, subscribers, thresholds
 from support.node_processes import Shell, free_ports, wait_for_line
 from support.quotes import make_quotes
+from support.spark_processes import HUNG_S, wait_for
 
 SUBSCRIPTIONS = 5
 SETTLING_ROUNDS = 20  # in which the overlay forms and subscriptions become known
 ROUND_S = 0.5
 NODES, PORTS_OF_A_NODE = 3, 3
+COUNTED = {
+    "copies sent for an event": "events_forwarded_total",
+    "taken twice": 'redundant_total{cause="duplicate"}',
+    "new ones refused": 'dropped_total{cause="overload"}',
+    "frames dropped": 'dropped_total{cause="queue full"}',
+}
+FOR_EACH = ("copies sent for an event", "taken twice")
 
 Figures = dict[str, float]
 
@@ -52,8 +69,7 @@ def one_peer(events: int, runs: int) -> list[Figures]:
         wishes = [(number, 0, "price >= 0") for number in range(SUBSCRIPTIONS)]
         peers.programs[1].call("subscribe", wishes=wishes)
         peers.call("rest", rounds=SETTLING_ROUNDS)
-        # The first run is where machine code comes into use.
-        return [_publish(peers, quotes) for _ in range(1 + runs)][1:]
+        return [_publish(peers, quotes) for _ in range(1 + runs)]
 
 
 def _publish(peers: PeerProcesses, quotes: Sequence[Mapping[str, float]]) -> Figures:
@@ -84,7 +100,7 @@ def commands(lines: int, runs: int) -> list[Figures]:
         shell.ok("node", "init", "demo", *made)
         names = [f"demo/peer{number}" for number in range(1, NODES + 1)]
         nodes = [stack.enter_context(shell.node(name)) for name in names]
-        return [_pass(shell, nodes, lines) for _ in range(1 + runs)][1:]
+        return [_pass(shell, nodes, lines) for _ in range(1 + runs)]
 
 
 def _pass(shell: Shell, nodes: Sequence[subprocess.Popen[str]], lines: int) -> Figures:
@@ -134,12 +150,72 @@ def _used_s(process: subprocess.Popen[str]) -> float:
     return float(sum(one.user + one.system for one in times))
 
 
+def together(events: int, runs: int, peers: int, busy: int, changes: list[str]) -> list[Figures]:
+    draws = random.Random(SEED)
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        shell = Shell(Path(folder))
+        pairs = (text.split("=", 1) for text in ("discovery.multicast=false", *changes))
+        settings = {name.replace(".", "__"): json.loads(value) for name, value in pairs}
+        fleet = Fleet.make(shell, peers, **settings)
+        stack.callback(fleet.stop)
+        fleet.start(*fleet.names)
+        trio.run(fleet.ready)
+        stack.enter_context(subscribers(shell, fleet, rotate_s=1))
+        for _ in range(busy):
+            process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+            stack.enter_context(process)
+            stack.callback(process.kill)
+        return [_at_once(shell, fleet, events, draws) for _ in range(1 + runs)]
+
+
+def _at_once(shell: Shell, fleet: Fleet, events: int, draws: random.Random) -> Figures:
+    """Publish once, and wait until all is there."""
+    before, began = trio.run(_totals, fleet), time.monotonic()
+    published = publish_at_once(shell, fleet, events, draws, HUNG_S)
+    took_s = time.monotonic() - began
+    for name, least in thresholds(fleet).items():
+        wanted = {event for event, price in published.items() if price >= least}
+        got = shell.folder / "got" / name
+        wait_for(lambda got=got, wanted=wanted: wanted <= ids_in([*got.glob("*.jsonl")]))  # type: ignore[misc]
+    after = trio.run(_totals, fleet)
+    figures = {"acknowledged a second": len(published) / took_s}
+    for label in COUNTED:
+        share = len(published) if label in FOR_EACH else 1
+        figures[label] = (after[label] - before[label]) / share
+    return figures
+
+
+async def _totals(fleet: Fleet) -> Figures:
+    """What the peers have counted together."""
+    found = dict.fromkeys(COUNTED, 0.0)
+    for name in fleet.names:
+        async with fleet.client(name) as client:
+            lines = (await client.metrics()).splitlines()
+        for label, metric in COUNTED.items():
+            values = [one for one in lines if one.startswith(f"gossamer_{metric} ")]
+            found[label] += sum(float(one.rsplit(" ", 1)[1]) for one in values)
+    return found
+
+
 def main() -> None:
-    given = read_options(__doc__, events=10_000, lines=100_000, runs=5)
-    os.environ["GOSSAMER_TEST_COMPILED"] = "always"
+    given = read_options(
+        *(__doc__, ("peer", "commands", "together")),
+        runs=5,
+        events=10_000,
+        lines=100_000,
+        all=6000,
+        peers=6,
+        busy=0,
+        set=[str],
+    )
     print(machine())
-    for runs in (one_peer(given.events, given.runs), commands(given.lines, given.runs)):
-        print_medians(runs)
+    if "together" in given.words:
+        print_medians(together(given.all, given.runs, given.peers, given.busy, given.set)[1:])
+    os.environ["GOSSAMER_TEST_COMPILED"] = "always"
+    if "peer" in given.words:
+        print_medians(one_peer(given.events, given.runs)[1:])
+    if "commands" in given.words:
+        print_medians(commands(given.lines, given.runs)[1:])
 
 
 if __name__ == "__main__":

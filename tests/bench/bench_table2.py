@@ -14,7 +14,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -25,48 +25,29 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from bench.common import Row, read_options, timed, write_rows
+from bench.common import Row, print_table, read_options, timed, write_rows
 from gossamer.compiled.store import keep_compiled_code
+from gossamer.protocol.brokers.core import messages as asked
 from gossamer.protocol.brokers.core.effects import Send
-from gossamer.protocol.brokers.core.messages import (
-    Advertise,
-    Attach,
-    Hop,
-    NeighbourUp,
-    Publish,
-    Subscribe,
-    Unsubscribe,
-    client,
-    neighbour,
-)
+from gossamer.protocol.brokers.core.messages import Hop, client, neighbour
 from gossamer.protocol.brokers.core.routing import compiled_index
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
-from gossamer.protocol.brokers.tree.messages import (
-    Frame,
-    Message,
-    Publication,
-    Subscription,
-    Unsubscription,
-)
+from gossamer.protocol.brokers.tree import messages as sent
 from gossamer.protocol.brokers.tree.state import Sent
 from gossamer.protocol.brokers.tree.tables import SubscriptionTable
 from gossamer.protocol.content.filters import parse
 from gossamer.sim.bench.benchmarks import machine
+from gossamer.sim.studies.tree_brokers import unsubscription_burst as bursts
 from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
 from gossamer.sim.studies.tree_brokers.overlay.service import FixedTimes
 from gossamer.sim.studies.tree_brokers.overlay.topology import controlled_49
-from gossamer.sim.studies.tree_brokers.unsubscription_burst import (
-    SECOND,
-    UnsubscriptionBurst,
-    run_burst,
-)
 
 ROOTS, DEGREE, UNSUBSCRIPTIONS, REACH = 20, 2_099, 5, 2.0
 KINDS = ("matching", "covering", "unsubscription", "publication")
 KINDS_OF = {
-    **dict.fromkeys((Subscribe, Subscription), "matching"),
-    **dict.fromkeys((Unsubscribe, Unsubscription), "unsubscription"),
-    **dict.fromkeys((Publish, Publication), "publication"),
+    **dict.fromkeys((asked.Subscribe, sent.Subscription), "matching"),
+    **dict.fromkeys((asked.Unsubscribe, sent.Unsubscription), "unsubscription"),
+    **dict.fromkeys((asked.Publish, sent.Publication), "publication"),
 }
 # By covering the paper's milliseconds a message, in the order of `KINDS`.
 PAPER = {
@@ -90,20 +71,20 @@ class Pump:
         self.seconds: dict[tuple[str, str], float] = defaultdict(float)
         self.messages: Counter[tuple[str, str]] = Counter()
         self.covering_s = 0.0
-        self.waiting: deque[tuple[str, Hop | None, Message]] = deque()
+        self.waiting: deque[tuple[str, Hop | None, sent.Message]] = deque()
         for name, other in self.overlay.graph.edges:
-            self.take(name, None, NeighbourUp(other))
-            self.take(other, None, NeighbourUp(name))
+            self.take(name, None, asked.NeighbourUp(other))
+            self.take(other, None, asked.NeighbourUp(name))
 
-    def take(self, broker: str, source: Hop | None, message: Message) -> None:
+    def take(self, broker: str, source: Hop | None, message: sent.Message) -> None:
         self.waiting.append((broker, source, message))
         while self.waiting:
             self._step(*self.waiting.popleft())
 
-    def _step(self, name: str, source: Hop | None, message: Message) -> None:
+    def _step(self, name: str, source: Hop | None, message: sent.Message) -> None:
         self.covering_s = 0.0
         took, effects = timed(partial(self.brokers[name].handle, 0, source, message))
-        content = message.message if isinstance(message, Frame) else message
+        content = message.message if isinstance(message, sent.Frame) else message
         if kind := KINDS_OF.get(type(content)):
             self.messages[name, kind] += 1
             self.seconds[name, kind] += took - self.covering_s
@@ -139,22 +120,22 @@ def measure(covering: str, publications: int) -> Pump:
     workload = CoveringWorkload(ROOTS, DEGREE)
     publishers, subscribers = pump.overlay.publisher_hosts, pump.overlay.subscriber_hosts
     for host in dict.fromkeys((*publishers, *subscribers)):
-        pump.take(host, client("c"), Attach())
+        pump.take(host, client("c"), asked.Attach())
     for host in publishers:
-        pump.take(host, client("c"), Advertise("all", parse("x >= 0 and present(y)")))
+        pump.take(host, client("c"), asked.Advertise("all", parse("x >= 0 and present(y)")))
     draws = np.random.Generator(np.random.Philox(key=[1, 2]))
     wanted = list(workload.subscriptions())
     homes = [subscribers[int(home)] for home in draws.integers(0, len(subscribers), len(wanted))]
     gc.disable()  # else every broker pays for looking through the memory of all 49
     with pump.timed_covering():
         for host, one in zip(homes, wanted, strict=True):
-            pump.take(host, client("c"), Subscribe(one.label, one.filter))
+            pump.take(host, client("c"), asked.Subscribe(one.label, one.filter))
         for number in range(publications):
             values = workload.publication(number, REACH)
-            pump.take(publishers[number % len(publishers)], client("c"), Publish(values))
+            pump.take(publishers[number % len(publishers)], client("c"), asked.Publish(values))
         roots = [(host, one) for host, one in zip(homes, wanted, strict=True) if one.is_root]
         for host, one in roots[:UNSUBSCRIPTIONS]:
-            pump.take(host, client("c"), Unsubscribe(one.label))
+            pump.take(host, client("c"), asked.Unsubscribe(one.label))
     gc.enable()
     return pump
 
@@ -171,17 +152,6 @@ def row(pump: Pump, covering: str, brokers: list[str], where: str) -> Row:
         "messages": messages,
         "machine": machine(),
     }
-
-
-def print_rows(rows: list[Row]) -> None:
-    heads = "".join(f"{kind:>16}" for kind in KINDS)
-    print(f"{'microseconds a message':32}{heads}{'messages':>12}")
-    for one in rows:
-        cells = "".join(f"{one['us'][kind]:>16,.1f}" for kind in KINDS)
-        print(f"{one['name']:32}{cells}{sum(one['messages'].values()):>12,}")
-    for covering, times in PAPER.items():
-        cells = "".join(f"{1000 * ms:>16,.0f}" for ms in times)
-        print(f"{'paper, ' + covering:32}{cells}")
 
 
 def print_conclusions(ours: Mapping[str, Mapping[str, float]]) -> None:
@@ -201,26 +171,26 @@ def burst(covering: str, us: Mapping[str, float], factor: float) -> Row:
         unsubscription=round(factor * us["unsubscription"]),
         publication=round(factor * us["publication"]),
     )
-    planned = UnsubscriptionBurst(
+    planned = bursts.UnsubscriptionBurst(
         overlay=controlled_49(),
         workload=CoveringWorkload(UNSUBSCRIPTIONS, DEGREE),
         settings=TreeSettings(covering=covering),
         service=service,
         unsubscriptions=UNSUBSCRIPTIONS,
-        publish_every=SECOND // 100,
-        calm=2 * SECOND,
-        aftermath=10 * SECOND,
+        publish_every=bursts.SECOND // 100,
+        calm=2 * bursts.SECOND,
+        aftermath=10 * bursts.SECOND,
         reach=REACH,
-        sample_every=SECOND // 20,
+        sample_every=bursts.SECOND // 20,
     )
-    result = run_burst(planned, new_index=compiled_index)
+    result = bursts.run_burst(planned, new_index=compiled_index)
     return {
         "covering": covering,
         "triggered": DEGREE,
         "subscription_us": service.subscription,
         "longest_queue": int(result.queues.max()),
         "queue_at_the_end": int(result.queues[-1].max()),
-        "longest_delay_s": float(result.deliveries[:, 1].max()) / SECOND,
+        "longest_delay_s": float(result.deliveries[:, 1].max()) / bursts.SECOND,
         "triggered_messages": sum(result.triggered.values()),
     }
 
@@ -232,16 +202,19 @@ def main() -> None:
     for covering in PAPER:
         pump = measure(covering, chosen.publications)
         rows += [row(pump, covering, ["E"], "E"), row(pump, covering, list(pump.brokers), "all")]
-    print(machine())
-    print_rows(rows)
+    shown: list[Sequence[object]] = [
+        (one["name"], *one["us"].values(), sum(one["messages"].values())) for one in rows
+    ]
+    shown += [(f"paper, {name}", *(1000 * ms for ms in times), "") for name, times in PAPER.items()]
+    print_table(("microseconds a message", *KINDS, "messages"), shown)
     ours = {one["covering"]: one["us"] for one in rows if one["where"] == "E"}
     print_conclusions(ours)
-    bursts = []
+    found = []
     for factor in FACTORS if chosen.bursts else ():
         for covering in ("active", "incremental"):
-            bursts.append(burst(covering, ours["active"], factor))
-            print(bursts[-1], flush=True)
-    write_rows(chosen.out, rows + bursts)
+            found.append(burst(covering, ours["active"], factor))
+            print(found[-1], flush=True)
+    write_rows(chosen.out, rows + found)
 
 
 if __name__ == "__main__":

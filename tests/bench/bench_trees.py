@@ -30,39 +30,20 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench.common import Row, read_options, timed, write_rows
 from gossamer.compiled.store import keep_compiled_code
-from gossamer.protocol.dissemination.graphs.graph import (
-    Graph,
-    Workspace,
-    make_graph,
-    make_workspace,
-)
+from gossamer.protocol.dissemination import strategies as routing
+from gossamer.protocol.dissemination.graphs import graph as made
+from gossamer.protocol.dissemination.graphs import steiner as joins
+from gossamer.protocol.dissemination.graphs.graph import Graph, make_workspace
 from gossamer.protocol.dissemination.graphs.spanning import shortest_path_tree
-from gossamer.protocol.dissemination.graphs.steiner import (
-    cost_of_links,
-    least_steiner_cost,
-    write_short_tree,
-    write_steiner_tree,
-)
 from gossamer.protocol.dissemination.graphs.tables import join_by_table, make_path_table
 from gossamer.protocol.dissemination.graphs.triples import make_triples, write_better_tree
 from gossamer.protocol.dissemination.optimum import best_routes, lower_bounds
 from gossamer.protocol.dissemination.plan import make_plan
 from gossamer.protocol.dissemination.sample import Sample, make_sample
 from gossamer.protocol.dissemination.stars import average_stretch, low_stretch_tree, proven_width
-from gossamer.protocol.dissemination.strategies import (
-    route_hybrid,
-    route_mult,
-    route_mult2,
-    route_single,
-)
 from gossamer.protocol.kernel.rules import use_compiled
-from gossamer.sim.studies.dissemination.inputs.topologies import (
-    Stream,
-    barabasi_albert,
-    transit_stub,
-    transit_stub_of,
-    waxman,
-)
+from gossamer.sim.studies.dissemination.inputs import topologies
+from gossamer.sim.studies.dissemination.inputs.topologies import Stream, barabasi_albert
 from gossamer.sim.studies.dissemination.inputs.workload import Locality, make_workload, sampled
 from gossamer.sim.studies.dissemination.simulation import warm_up
 from gossamer.sim.studies.dissemination.strategies import NEIGHBOURS
@@ -71,21 +52,21 @@ from support.tree_plans import small_case
 DRAWS = 20
 MOST_EXACT = 1000
 MAKERS: dict[str, Callable[[Any], Any]] = {
-    "COMPUTETREE": route_single,
-    "MULT": route_mult,
-    "HYBRID": lambda plan: route_hybrid(plan, neighbours=NEIGHBOURS),
-    "MULT2": route_mult2,
-    "MULT2, lists": lambda plan: route_mult2(plan, NEIGHBOURS),
-    "MULT2, lists of 8": lambda plan: route_mult2(plan, 8),
-    "MULT2, lists of 32": lambda plan: route_mult2(plan, NEIGHBOURS),
+    "COMPUTETREE": routing.route_single,
+    "MULT": routing.route_mult,
+    "HYBRID": lambda plan: routing.route_hybrid(plan, neighbours=NEIGHBOURS),
+    "MULT2": routing.route_mult2,
+    "MULT2, lists": lambda plan: routing.route_mult2(plan, NEIGHBOURS),
+    "MULT2, lists of 8": lambda plan: routing.route_mult2(plan, 8),
+    "MULT2, lists of 32": lambda plan: routing.route_mult2(plan, NEIGHBOURS),
 }
 
 
-def row(name: str, size: int, value: float, unit: str, **more: Any) -> Row:
+def row_of(name: str, size: int, value: float, unit: str, **more: Any) -> Row:
     """A row of the result, printed as well."""
-    made = {"name": name, "size": size, "value": value, "unit": unit, **more}
-    print("  ".join(f"{key} {found}" for key, found in made.items()), flush=True)
-    return made
+    row = {"name": name, "size": size, "value": value, "unit": unit, **more}
+    print("  ".join(f"{key} {found}" for key, found in row.items()), flush=True)
+    return row
 
 
 def as_networkx(graph: Graph) -> nx.Graph:
@@ -103,8 +84,8 @@ def steiner(largest: int) -> Iterator[Row]:
     """
     for name, topology in (
         ("Barabasi-Albert", barabasi_albert(2000, seed=1)),
-        ("transit-stub", transit_stub(transit_stub_of(2000), 1)),
-        ("Waxman", waxman(1000, seed=1)),
+        ("transit-stub", topologies.transit_stub(topologies.transit_stub_of(2000), 1)),
+        ("Waxman", topologies.waxman(1000, seed=1)),
     ):
         graph, work = topology.graph, make_workspace(topology.graph)
         table, whole = make_path_table(graph, work), as_networkx(topology.graph)
@@ -112,8 +93,8 @@ def steiner(largest: int) -> Iterator[Row]:
             draws = [Stream(seed, count).some(range(graph.nodes), count) for seed in range(DRAWS)]
             triples = make_triples(graph, count)
             makers: dict[str, Callable[[int], int]] = {
-                "Mehlhorn": partial(write_steiner_tree, graph, work),
-                "twice Mehlhorn": partial(write_short_tree, graph, work),
+                "Mehlhorn": partial(joins.write_steiner_tree, graph, work),
+                "twice Mehlhorn": partial(joins.write_short_tree, graph, work),
                 "table": partial(join_by_table, graph, work, table),
                 "triples": partial(write_better_tree, graph, work, triples),
             }
@@ -121,12 +102,12 @@ def steiner(largest: int) -> Iterator[Row]:
             slow = median(seconds for seconds, _ in theirs)
             costs = [float(tree.size(weight="weight")) for _, tree in theirs]
             size = f"{name}, {graph.nodes:,} brokers"
-            yield row(f"Steiner tree, networkx, {size}", count, slow * 1e6, "us")
+            yield row_of(f"Steiner tree, networkx, {size}", count, slow * 1e6, "us")
             for algorithm, make in makers.items():
                 ours = [timed_tree(graph, work, make, terminals) for terminals in draws]
                 fast = median(seconds for seconds, _ in ours)
                 ratios = [cost / other for (_, cost), other in zip(ours, costs, strict=True)]
-                yield row(
+                yield row_of(
                     f"Steiner tree, {algorithm}, {size}",
                     count,
                     round(fast * 1e6, 1),
@@ -139,7 +120,7 @@ def steiner(largest: int) -> Iterator[Row]:
 
 
 def timed_tree(
-    graph: Graph, work: Workspace, make: Callable[[int], int], terminals: list[int]
+    graph: Graph, work: made.Workspace, make: Callable[[int], int], terminals: list[int]
 ) -> tuple[float, float]:
     def once() -> int:
         work.terminals[: len(terminals)] = terminals
@@ -147,7 +128,9 @@ def timed_tree(
 
     once()
     runs = [timed(once) for _ in range(5)]
-    return median(seconds for seconds, _ in runs), float(cost_of_links(graph, work, runs[-1][1]))
+    return median(seconds for seconds, _ in runs), float(
+        joins.cost_of_links(graph, work, runs[-1][1])
+    )
 
 
 def stretch(_: int) -> Iterator[Row]:
@@ -157,7 +140,7 @@ def stretch(_: int) -> Iterator[Row]:
         for side in (20, 50, 100, 223)
     ]
     graphs = {
-        "grid": [make_graph(size, sorted(grid.edges)) for size, grid in grids],
+        "grid": [made.make_graph(size, sorted(grid.edges)) for size, grid in grids],
         "Barabasi-Albert": [
             barabasi_albert(n, 4, seed=1).graph for n in (400, 2500, 10_000, 25_000)
         ],
@@ -172,31 +155,31 @@ def stretch(_: int) -> Iterator[Row]:
                 found = round(average_stretch(graph, work, trees), 3)
                 more["seconds"] = round(seconds, 3)
                 name = f"stretch, {kind}, cones of {width:.3f}"
-                yield row(name, graph.links, found, "times", **more)
+                yield row_of(name, graph.links, found, "times", **more)
             found = average_stretch(graph, work, shortest_path_tree(graph, work, graph.nodes // 2))
-            yield row(f"stretch, {kind}, shortest paths", graph.links, found, "times")
+            yield row_of(f"stretch, {kind}, shortest paths", graph.links, found, "times")
 
 
 def plans(largest: int) -> Iterator[Row]:
     """Planning by 3 % of 10,000 documents, and with which power of the brokers its time grows."""
     times: dict[str, list[tuple[int, float]]] = {}
     for brokers in takewhile(largest.__ge__, (500, 1000, 2000, 5000)):
-        graph = transit_stub(transit_stub_of(brokers), 1).graph
+        graph = topologies.transit_stub(topologies.transit_stub_of(brokers), 1).graph
         whole = make_workload(graph, Locality(documents=10_000), 1).sample(graph)
         sample = sampled(whole, 0.03, 1)
         seconds, table = timed(partial(make_path_table, graph, make_workspace(graph)))
-        yield row("path table", brokers, round(seconds, 3), "s")
+        yield row_of("path table", brokers, round(seconds, 3), "s")
         for name in ("COMPUTETREE", "MULT", "HYBRID", "MULT2, lists", "MULT2"):
             plan = make_plan(graph, sample, table)
             seconds, routes = timed(partial(MAKERS[name], plan))
             cost = routes.price(plan, sample).total
-            yield row(name, brokers, round(seconds, 4), "s", cost=cost, trees=routes.trees.count)
+            yield row_of(name, brokers, round(seconds, 4), "s", cost=cost, trees=routes.trees.count)
             times.setdefault(name, []).append((brokers, seconds))
     for name, found in times.items():
         if len(found) > 1:
             sizes, spent = np.array(found).T
             power = float(np.polyfit(np.log(sizes), np.log(np.maximum(spent, 1e-6)), 1)[0])
-            yield row(f"{name}, growth", int(sizes[-1]), round(power, 2), "power of brokers")
+            yield row_of(f"{name}, growth", int(sizes[-1]), round(power, 2), "power of brokers")
 
 
 def scale(largest: int) -> Iterator[Row]:
@@ -214,7 +197,9 @@ def scale(largest: int) -> Iterator[Row]:
             more: dict[str, Any] = {"cost": costs[name], "trees": routes.trees.count}
             if "MULT2" in costs:
                 more["over_exact"] = round(costs[name] / costs["MULT2"], 4)
-            yield row(f"{name}, many subscriptions", subscriptions, round(seconds, 3), "s", **more)
+            yield row_of(
+                f"{name}, many subscriptions", subscriptions, round(seconds, 3), "s", **more
+            )
 
 
 def many_subscriptions(graph: Graph, count: int) -> Sample:
@@ -242,7 +227,7 @@ def quality(_: int) -> Iterator[Row]:
         graph, sample = case.graph, case.sample
         best, plan = best_routes(graph, sample), make_plan(graph, sample)
         bound = float(lower_bounds(plan, sample).sum())
-        single = route_single(plan).price(plan, sample).total
+        single = routing.route_single(plan).price(plan, sample).total
         found = {
             "COMPUTETREE over the best tree": single / best.one_tree,
             "COMPUTETREE over the best grouping": single / best.grouped,
@@ -263,7 +248,7 @@ def quality(_: int) -> Iterator[Row]:
             "p95": round(float(np.quantile(values, 0.95)), 4),
             "most": round(max(values), 4),
         }
-        yield row(name, len(values), round(mean(values), 4), "mean ratio", **more)
+        yield row_of(name, len(values), round(mean(values), 4), "mean ratio", **more)
 
 
 def steiner_ratios(seed: int) -> dict[str, float]:
@@ -271,15 +256,15 @@ def steiner_ratios(seed: int) -> dict[str, float]:
     stream = Stream(seed, 99)
     graph = barabasi_albert(12 + stream.below(12), 2, seed=seed).graph
     work, terminals = make_workspace(graph), np.array(stream.some(range(graph.nodes), 8))
-    best = least_steiner_cost(graph, work, terminals)
+    best = joins.least_steiner_cost(graph, work, terminals)
     makers = {
         "Steiner tree, triples": partial(write_better_tree, graph, work, make_triples(graph, 8)),
-        "Steiner tree, Mehlhorn": partial(write_steiner_tree, graph, work),
+        "Steiner tree, Mehlhorn": partial(joins.write_steiner_tree, graph, work),
     }
     found = {}
     for name, make in makers.items():
         work.terminals[:8] = terminals
-        found[name] = cost_of_links(graph, work, make(8)) / best
+        found[name] = joins.cost_of_links(graph, work, make(8)) / best
     return found
 
 

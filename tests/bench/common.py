@@ -106,19 +106,34 @@ def print_medians(runs: Sequence[Mapping[str, float]]) -> None:
         print(f"{name:52} {median(values):>10,.1f}   ({shown})")
 
 
+def print_table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """The machine, and a line a row; numbers of at least a hundred are whole."""
+
+    def shown(value: object) -> str:
+        if isinstance(value, float):
+            return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+        return f"{value:,}" if isinstance(value, int) else str(value)
+
+    lines = [[*heads], *([*map(shown, row)] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    print(machine())
+    for first, *rest in lines:
+        cells = (cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True))
+        print(first.ljust(widths[0]), *cells, sep="  ")
+
+
 def print_rows(rows: Iterable[Row], **columns: str) -> None:
     """A line for each timed row: microseconds, and under their headings further values of it."""
-    print(machine())
-    heads = "".join(f"{heading:>{len(heading) + 2}}" for heading in columns.values())
-    print(f"{'what':32}{'size':>9}{'us':>9}{'least':>9}{heads}")
-    for row in rows:
-        line = f"{row['name']:32}{row['size']:>9,}"
-        line += f"{row['median_s'] * 1e6:>9.1f}{row['least_s'] * 1e6:>9.1f}"
-        for key, heading in columns.items():
-            value = row.get(key, "")
-            shown = f"{value:,.1f}" if isinstance(value, float) else str(value)
-            line += f"{shown:>{len(heading) + 2}}"
-        print(line)
+    print_table(
+        ("what", "size", "us", "least", *columns.values()),
+        (
+            (
+                *(one["name"], one["size"], one["median_s"] * 1e6, one["least_s"] * 1e6),
+                *(one.get(key, "") for key in columns),
+            )
+            for one in rows
+        ),
+    )
 
 
 def quotes_of(path: Path | None) -> list[Quote]:

@@ -49,6 +49,7 @@ from support.draws import larger
 from support.overlays import arrays_of
 from support.ping_protocol import chain_records
 from support.transport_peers import on_jumping_clock
+from support.waiting import running
 
 PERIOD = 400
 SEED = 11
@@ -77,11 +78,10 @@ class TimedNode:
         self.events = EventMemory(1 << 12, 1 << 24)
         self.address_book = AddressBook(key, 4096, lambda: self.runtime.held(), trio.current_time)
         authentication = PlainAuthentication(key, self.address_book)
-        wire = Wire(network.codec, self.address_book, authentication, self.events)
         self.runtime = Runtime(
             self.core,
             self.address_book,
-            wire,
+            Wire(network.codec, self.address_book, authentication, self.events),
             authentication,
             self.events,
             Counters(),
@@ -95,18 +95,13 @@ class TimedNode:
     def row_of(self, handle: int) -> int:
         return self.network.rows[self.address_book.key_of(handle)]
 
-    # As rounds
-
     async def next_timer(self) -> tuple[int, int]:
         while True:
             number, place = divmod(next(self._timers), len(peer.TIMERS))
             tick = number * PERIOD + int(self.network.phases[self.row, place])
-            sliver = (self.row * len(peer.TIMERS) + place) * TIMER_SLIVER
-            await trio.sleep_until(tick + sliver)
+            await trio.sleep_until(tick + (self.row * len(peer.TIMERS) + place) * TIMER_SLIVER)
             if self.is_up:
                 return number, peer.TIMERS[place]
-
-    # As outlet
 
     def send(self, key: int, frame: bytes, record: Record, _: Flow | None = None) -> None:
         self.network.send(self, self.network.rows[key], frame, record)
@@ -116,8 +111,6 @@ class TimedNode:
 
     def held(self) -> Iterator[Record]:
         return iter(self.network.under_way.get(self.row, {}).values())
-
-    # Records and frames
 
     def receive(self, source: TimedNode, frame: bytes) -> None:
         self.core.now = self.network.round
@@ -150,8 +143,6 @@ class TimedNode:
 
 @attrs.define(eq=False)
 class TimedNetwork:
-    """Nodes, and the links between them."""
-
     settings: Settings
     keys: list[int]  # permanent keys by row
     phases: Any  # int64[n, timers], ticks of a round at which each row's timers fire
@@ -294,8 +285,7 @@ class Pair:
     def join(self, row: int, contact: int, tick: int) -> None:
         node, other = self.network.nodes[row], self.network.nodes[contact]
         profile = other.core.profile
-        record = peer.join_record(row, contact, np.array(profile, np.int64))
-        self.engine.inject(record, at=tick)
+        self.engine.inject(peer.join_record(row, contact, np.array(profile, np.int64)), at=tick)
         handle = node.address_book.handle_of(other.key)
         self.network.schedule(tick, lambda: node.take(node.core.join(handle, profile)))
         # Until then nothing else may remember the contact.
@@ -325,7 +315,6 @@ class Pair:
         self.join(row, contact, tick)
 
     async def run_round(self, number: int) -> None:
-        """Let both come to the end of round ``number``."""
         self.engine.run_until((number + 1) * PERIOD)
         await trio.sleep_until((number + 1) * PERIOD - 0.25)
 
@@ -399,10 +388,9 @@ def settings_of(nodes: int, preset: str, **changes: Any) -> Settings:
 )
 async def test_a_dozen_peers_do_what_rows_do(preset: str, sampler: str) -> None:
     """They join through the first, gossip, subscribe, publish and are served; nothing is lost."""
-    async with trio.open_nursery() as nursery:
+    async with running() as nursery:
         # Digests are of handles, which mean something to one host only.
-        settings = settings_of(12, preset, sampler=sampler, refresh_rounds=1)
-        pair = Pair(12, settings, nursery)
+        pair = Pair(12, settings_of(12, preset, sampler=sampler, refresh_rounds=1), nursery)
         for row in range(1, 12):
             pair.join(row, 0, tick=2 * row)
         for number in range(ROUNDS):
@@ -411,18 +399,14 @@ async def test_a_dozen_peers_do_what_rows_do(preset: str, sampler: str) -> None:
             pair.publish(number % 12, (number + 1) * PERIOD + 7)
         assert len(pair.network.served) >= 10
         assert pair.chain[1] > 12 * ROUNDS * 6
-        nursery.cancel_scope.cancel()
 
 
 @on_jumping_clock
 @pytest.mark.parametrize(
     ("nodes", "rounds"), [(12, 20), pytest.param(50, 200, marks=pytest.mark.campaign)]
 )
-async def test_churn_latency_loss_and_copies_change_nothing_of_that(
-    nodes: int, rounds: int
-) -> None:
-    """Peers crash and come back, records are late, lost and doubled: both hosts still agree."""
-    async with trio.open_nursery() as nursery:
+async def test_churn_latency_loss_and_copies_change_nothing(nodes: int, rounds: int) -> None:
+    async with running() as nursery:
         settings = settings_of(nodes, "resilient", replay_rounds=2)
         latency = uniform_latency(1, PERIOD // 4)
         pair = Pair(nodes, settings, nursery, latency=latency, loss=0.02, duplication=0.01)
@@ -446,4 +430,3 @@ async def test_churn_latency_loss_and_copies_change_nothing_of_that(
         assert pair.links.counts[:2].min() > 0
         assert pair.network.lost_to_dead == pair.engine.network.counts[1] > 0
         assert len(pair.network.served) > rounds
-        nursery.cancel_scope.cancel()

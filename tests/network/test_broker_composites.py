@@ -54,10 +54,8 @@ class Overlay:
         await self.brokers.settle()
 
     async def stored(self) -> list[StoredComposite]:
-        rows: list[StoredComposite] = await self.brokers.nodes[3]._given.writer.run(
-            lambda store: store.broker.composites()
-        )
-        return rows
+        run = self.brokers.nodes[3]._given.writer.run
+        return list(await run(lambda store: store.broker.composites()))
 
 
 @pytest.fixture
@@ -119,9 +117,7 @@ async def test_what_comes_after_the_window_matches_nothing_before_it(one: Overla
 
 
 @pytest.mark.parametrize("name", [None, "ada"])
-async def test_equal_filters_are_subscribed_to_once_and_leave_nothing_when_taken_back(
-    one: Overlay,
-) -> None:
+async def test_equal_filters_are_subscribed_to_once_and_leave_nothing(one: Overlay) -> None:
     text = f"{IBM} & {HPQ} || {IBM} -> {{price > 5}}"
     with pytest.raises(CapacityError, match="filters of a client"):
         await one.ask("many", text, 10, most=2)
@@ -140,8 +136,7 @@ async def test_equal_filters_are_subscribed_to_once_and_leave_nothing_when_taken
     await one.publish("IBM")
     await one.publish("HPQ")
     await one.ada.fetch()
-    assert one.ada.matches == []
-    assert await one.stored() == []
+    assert (one.ada.matches, await one.stored()) == ([], [])
 
 
 async def test_one_subscription_of_a_label_takes_the_place_of_another(one: Overlay) -> None:
@@ -170,8 +165,7 @@ async def test_a_named_client_has_its_matches_over_restarts(one: Overlay, how: A
     ibm = await one.publish("IBM", 7)
     await one.ada.fetch()
     assert one.ada.matches[2:] == [("pair", [ibm, hpq])]
-    assert one.brokers.subscriptions() == everywhere(2)
-    assert one.ada.twice == []
+    assert (one.brokers.subscriptions(), one.ada.twice) == (everywhere(2), [])
 
 
 async def test_what_was_half_sent_or_half_withdrawn_is_put_right_later(one: Overlay) -> None:
@@ -180,11 +174,10 @@ async def test_what_was_half_sent_or_half_withdrawn_is_put_right_later(one: Over
     (part, *_) = [label for label in one.ada.member.subscriptions if label.startswith(PART)]
     await node.members.unsubscribe(one.ada.member, part)
     await node.members.subscribe(one.ada.member, f"{PART}old 0", filters.parse("price > 1"))
-    rows = [
+    for row in [
         StoredComposite("ada", "unreadable", "m", "{price >}", 1.0),
         StoredComposite("gone", "pair", "m", PAIR, 1.0),
-    ]
-    for row in rows:
+    ]:
         await node._given.writer.run(
             lambda store, row=row: store.broker.keep_composite(row)  # type: ignore[misc]
         )
@@ -212,8 +205,7 @@ async def test_a_client_that_is_forgotten_leaves_nothing(one: Overlay, stays_awa
         await node.members.forget(one.ada.member)
     await one.brokers.settle()
     assert one.brokers.subscriptions() == everywhere(0)
-    assert (len(node.composites), node.members.deliveries) == (0, 0)
-    assert await one.stored() == []
+    assert (len(node.composites), node.members.deliveries, await one.stored()) == (0, 0, [])
 
 
 async def test_a_client_cut_off_while_it_asks_has_all_parts_or_none(one: Overlay) -> None:
@@ -232,10 +224,8 @@ async def test_a_client_cut_off_while_it_asks_has_all_parts_or_none(one: Overlay
         wanted = {label for composite in held for label in composite.parts}
         assert one.ada.member.subscriptions.keys() == wanted
         assert one.brokers.subscriptions()[3] == len(wanted)
-        marks = [row.mark for row in await one.stored()]
-        assert marks == [composite.mark for composite in held]
-    assert counts == {0, 1}
-    assert len(node.composites) == 1
+        assert [row.mark for row in await one.stored()] == [composite.mark for composite in held]
+    assert (counts, len(node.composites)) == ({0, 1}, 1)
 
 
 @pytest.mark.parametrize("name", [None])
@@ -257,8 +247,7 @@ async def test_what_a_client_misses_is_bounded_counted_and_logged(
     await trio.sleep(100)
     before = len(one.ada.matches)
     await one.publish("IBM")
-    assert len(one.ada.matches) == before
-    assert losses.too_long == 2
+    assert (len(one.ada.matches), losses.too_long) == (before, 2)
     text = broker_metrics_text(node, broker_gauges(node, 1)).decode()
     assert 'gossamer_broker_composites_lost_total{cause="too_long"} 2.0' in text
     assert "gossamer_broker_composites_waiting 3.0" in text

@@ -1,10 +1,12 @@
-"""Nodes that are brokers, on a network in memory: links, clients, and what neighbours do wrong."""
+"""Nodes that are brokers, in memory: links, clients, wrong neighbours; deliveries are due."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import attrs
 import cbor2
@@ -20,9 +22,18 @@ from gossamer.protocol.brokers.core.messages import Congestion, Hop, Id, Subscri
 from gossamer.protocol.brokers.tree import messages as t
 from gossamer.protocol.brokers.tree.codec import plain_frame
 from gossamer.protocol.content import filters
+from gossamer.protocol.kernel.errors import ExpressionError
 from support.broker_messages import spoilt
+from support.broker_play import random_filter_text, random_values
 from support.clusters import made_cluster
-from support.memory_brokers import PATIENCE_S, SETTINGS, MemoryClient, memory_brokers, tree_broker
+from support.memory_brokers import (
+    PATIENCE_S,
+    SETTINGS,
+    MemoryBrokers,
+    MemoryClient,
+    memory_brokers,
+    tree_broker,
+)
 from support.memory_transport import Faults, MemoryNetwork
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually, soon
@@ -62,9 +73,8 @@ async def test_a_link_that_would_close_a_cycle_is_refused(tmp_path: Path) -> Non
         await brokers.start(4)
 
         def refusals() -> list[str]:
-            nodes = brokers.nodes.values()
-            known = [one for node in nodes for one in node.neighbours.known.values()]
-            return [one.refused for one in known if one.refused]
+            known = [node.neighbours.known.values() for node in brokers.nodes.values()]
+            return [one.refused for ends in known for one in ends if one.refused]
 
         await eventually(lambda: bool(refusals()), PATIENCE_S)
         assert all("would close a cycle" in text for text in refusals())
@@ -114,20 +124,13 @@ async def test_what_a_revoked_broker_sent_is_withdrawn(tmp_path: Path) -> None:
             assert "revoked" in other.refused
 
 
-async def test_a_neighbour_that_takes_nothing_is_given_up_and_sent_everything_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_stalled_neighbours_get_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gossamer.node.broker.links.links.BACKLOG_BYTES", 20_000)
     async with memory_brokers(tmp_path, [(1, 2)]) as brokers:
         exchange = await brokers.client(1, "exchange", offers="present(text)")
         watcher = await brokers.client(2, "watcher", wants="present(text)")
         (link,) = brokers.nodes[1].neighbours.known.values()
-        held = link.connection
-
-        async def blocked(_: bytes) -> None:
-            await trio.sleep_forever()
-
-        monkeypatch.setattr(held, "send", blocked)
+        monkeypatch.setattr(link.connection, "send", lambda _: trio.sleep_forever())
         sent = [await exchange.publish({"text": str(n) * 4000}) for n in range(10)]
         await eventually(lambda: brokers.nodes[1].counters.closed["stalled"] > 0, PATIENCE_S)
         await brokers.settle()
@@ -268,8 +271,7 @@ async def test_brokers_restarted_one_after_another_have_another_covering(tmp_pat
         assert tree_broker(brokers.nodes[2]).sizes().sent == 5
         await ada.return_to(brokers.nodes[3])
         await ada.fetch()
-        assert (set(ada.got), ada.twice) == (published, [])
-        assert len(published) == 6
+        assert (set(ada.got), ada.twice, len(published)) == (published, [], 6)
 
 
 async def test_publishers_wait_for_a_neighbour_that_is_away_not_for_long(tmp_path: Path) -> None:
@@ -296,8 +298,7 @@ async def test_publishers_wait_for_a_neighbour_that_is_away_not_for_long(tmp_pat
         await brokers.settle()
         await ada.return_to(brokers.nodes[2])
         await ada.fetch()
-        assert (sorted(ada.got), ada.twice) == (sorted(published), [])
-        assert counters.lost == 0
+        assert (sorted(ada.got), ada.twice, counters.lost) == (sorted(published), [], 0)
 
         await brokers.stop(2)
         begun = trio.current_time()
@@ -306,3 +307,137 @@ async def test_publishers_wait_for_a_neighbour_that_is_away_not_for_long(tmp_pat
         assert counters.lost == 2 * KEPT
         await brokers.start(2)
         await brokers.settle()
+
+
+# Deliveries equal a flat matcher's, over broken links, crashes and restarts.
+
+EVERYTHING = "present(x) and present(y) and present(s) and present(number)"
+# Every covering is played by the protocol's own tests.
+COVERINGS = ("packed", "incremental")
+in_either_order = pytest.mark.parametrize("first", [False, True], ids=["in turn", "first"])
+"""Publications are taken in their turn, or before what others sent."""
+Fault = Callable[[MemoryBrokers, random.Random], Awaitable[None]]
+
+
+@attrs.define
+class Market:
+    """Clients with names at every broker, all of whom publish, and a flat matcher beside them."""
+
+    brokers: MemoryBrokers
+    draw: random.Random
+    clients: dict[int, MemoryClient] = attrs.field(factory=dict)
+    wanted: dict[int, dict[str, str]] = attrs.field(factory=dict)
+    due: dict[int, set[str]] = attrs.field(factory=dict)
+    labels: int = 0
+
+    async def open(self, subscriptions: int = 0) -> None:
+        for number, node in self.brokers.nodes.items():
+            client = await MemoryClient.attach(node, f"client {number}")
+            await client.advertise("all", EVERYTHING)
+            self.clients[number], self.wanted[number] = client, {}
+            self.due[number] = set()
+        await self.brokers.settle()
+        for _ in range(subscriptions):
+            await self.subscribe()
+        await self.brokers.settle()
+
+    async def subscribe(self) -> None:
+        number = self.draw.choice(sorted(self.clients))
+        self.labels += 1
+        label, text = f"s{self.labels}", random_filter_text(self.draw)
+        try:
+            filters.parse(text)
+        except ExpressionError:
+            return
+        await self.clients[number].subscribe(label, text)
+        self.wanted[number][label] = text
+
+    async def unsubscribe(self) -> None:
+        number = self.draw.choice(sorted(self.clients))
+        if self.wanted[number]:
+            label = self.draw.choice(sorted(self.wanted[number]))
+            await self.clients[number].unsubscribe(label)
+            del self.wanted[number][label]
+
+    async def publish(self) -> None:
+        number = self.draw.choice(sorted(self.clients))
+        values = random_values(self.draw)
+        found = await self.clients[number].publish(values)
+        for other, wanted in self.wanted.items():
+            if any(filters.parse(text).matches(values) for text in wanted.values()):
+                self.due[other].add(found)
+
+    async def everything_arrived(self) -> None:
+        await self.brokers.settle()
+        for number, client in self.clients.items():
+            await client.until_got(self.due[number])
+            assert set(client.got) == self.due[number]
+
+
+@in_either_order
+@pytest.mark.parametrize("covering", COVERINGS)
+async def test_deliveries_equal_a_flat_matchers(tmp_path: Path, covering: str, first: bool) -> None:
+    how: dict[str, Any] = {"settings": attrs.evolve(SETTINGS, covering=covering)}
+    async with memory_brokers(tmp_path, STAR, **how, publications_first=first) as brokers:
+        market = Market(brokers, random.Random(11))
+        await market.open()
+        for _ in range(4):
+            for _ in range(5):
+                await market.subscribe()
+            await market.unsubscribe()
+            await brokers.settle()
+            for _ in range(3):
+                await market.publish()
+            await brokers.settle()
+        await market.everything_arrived()
+        assert sum(map(len, market.due.values())) > 10
+
+
+async def a_link_breaks(brokers: MemoryBrokers, draw: random.Random) -> None:
+    brokers.network.break_connections(*draw.choice(brokers.edges))
+
+
+async def nothing_passes(brokers: MemoryBrokers, draw: random.Random) -> None:
+    one, _ = draw.choice(brokers.edges)
+    brokers.network.partition([one], set(brokers.nodes) - {one})
+    await trio.sleep(draw.uniform(1, 60))
+    brokers.network.heal()
+
+
+@in_either_order
+@pytest.mark.parametrize("fault", [a_link_breaks, nothing_passes])
+async def test_what_was_published_arrives_once(tmp_path: Path, fault: Fault, first: bool) -> None:
+    network = MemoryNetwork(5, Faults(latency_s=(0.0, 0.02)))
+    async with memory_brokers(tmp_path, STAR, network, publications_first=first) as brokers:
+        market = Market(brokers, random.Random(5))
+        await market.open(12)
+        for _ in range(6):
+            for _ in range(4):
+                await market.publish()
+            await fault(brokers, market.draw)
+        await market.everything_arrived()
+        assert not any(node.engine.broker.counters.lost for node in brokers.nodes.values())
+
+
+@in_either_order
+@pytest.mark.parametrize("kill", [True, False])
+async def test_nothing_is_lost_when_brokers_end(tmp_path: Path, kill: bool, first: bool) -> None:
+    async with memory_brokers(tmp_path, LINE, publications_first=first) as brokers:
+        market = Market(brokers, random.Random(7))
+        await market.open(12)
+        for number in (2, 1, 2, 3):
+            for _ in range(5):
+                await market.publish()
+            await (brokers.crash(number) if kill else brokers.stop(number))
+            away = market.clients.pop(number)
+            for _ in range(3):
+                await market.publish()
+            await away.return_to(await brokers.start(number))
+            market.clients[number] = away
+        await market.everything_arrived()
+        # Tables are as if nothing had happened: everything can be taken back.
+        for number, client in market.clients.items():
+            for label in market.wanted[number]:
+                await client.unsubscribe(label)
+        await brokers.settle()
+        assert brokers.subscriptions() == {1: 0, 2: 0, 3: 0}

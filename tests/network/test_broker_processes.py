@@ -31,6 +31,7 @@ from support.broker_processes import POLL_S, BrokerProcesses, broker_processes
 from support.checkout import ROOT
 from support.installed_command import install, refused
 from support.node_processes import COMMAND, PATIENCE_S, Shell, end, free_ports
+from support.waiting import running
 
 CaptureFixture = pytest.CaptureFixture[str]
 
@@ -44,8 +45,6 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcesse
     with broker_processes(Shell(tmp_path_factory.mktemp("brokers"))) as made:
         yield made
 
-
-# Nothing that was acknowledged is lost, and tables are right again.
 
 WANTED = {"ada": (3, "price >= 40"), "bob": (2, 'symbol == "A"'), "cyd": (3, "0 <= price < 5")}
 
@@ -95,7 +94,7 @@ def test_what_is_published_straight_after_advertise_reaches_all(tmp_path: Path) 
         got: Counter[int] = Counter()
         published = 0
         async with (
-            trio.open_nursery() as nursery,
+            running() as nursery,
             open_nodes_client(brokers.folder(3)) as reader,
             open_nodes_client(brokers.folder(1)) as exchange,
             reader.subscribe(WIDE, name="reader") as events,
@@ -129,7 +128,6 @@ def test_what_is_published_straight_after_advertise_reaches_all(tmp_path: Path) 
                 while len(got) < published:
                     await trio.sleep(POLL_S)
             assert got == Counter(range(published))
-            nursery.cancel_scope.cancel()
 
     with broker_processes(Shell(tmp_path)) as brokers:
         trio.run(play, brokers)
@@ -167,20 +165,17 @@ def subscribe(brokers: BrokerProcesses, name: str) -> subprocess.Popen[str]:
 
 
 def wait_for_events(shell: Shell, name: str, due: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What a subscriber got, once everything due is there."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         lines = (shell.folder / f"{name}.jsonl").read_text().splitlines(keepends=True)
         got = [json.loads(line)["values"] for line in lines if line.endswith("\n")]
-        missing = [one for one in due if one not in got]
-        if not missing:
+        if not (missing := [one for one in due if one not in got]):
             return got
         assert time.monotonic() < deadline, f"{name} missed {missing}"
         time.sleep(POLL_S)
 
 
 def tables_of(told: dict[str, Any]) -> tuple[object, ...]:
-    """Who asked for and announced what, and how much stands at each neighbour."""
     return (
         {(row["filter"], kind(row["from"])) for row in told["subscriptions"]},
         {(row["filter"], kind(row["from"])) for row in told["advertisements"]},
@@ -189,14 +184,11 @@ def tables_of(told: dict[str, Any]) -> tuple[object, ...]:
 
 
 def kind(hop: str) -> str:
-    """A hop without the broker's key."""
     return re.sub(r" \([0-9a-f]{16}\)", "", hop)
 
 
 def without_faults() -> dict[int, object]:
-    """The tables of brokers that were told the same, and that nobody killed."""
-    settings = TreeSettings(covering="active")
-    overlay = Overlay(path("peer1", "peer2", "peer3"), settings)
+    overlay = Overlay(path("peer1", "peer2", "peer3"), TreeSettings(covering="active"))
     overlay.attach("exchange", "peer1")
     overlay.ask("exchange", Advertise("adv", filters.parse(OFFER)))
     overlay.settle()
@@ -218,7 +210,6 @@ def without_faults() -> dict[int, object]:
 
 @pytest.fixture
 def here(brokers: BrokerProcesses, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder in which the brokers are, which is the current one."""
     install(tmp_path / "installed", monkeypatch)
     monkeypatch.chdir(brokers.shell.folder)
     return brokers.shell.folder
@@ -240,28 +231,21 @@ def test_a_publication_outside_its_advertisement(capsys: CaptureFixture) -> None
     assert "client 'nyse' has an advertisement labelled 'adv' already" in other
 
 
-@pytest.mark.parametrize(
-    ("lines", "words", "done"),
-    [
-        ("subscribe a x > 1\nsubscrbe b x > 2", "line 2, column 1: expected one of advertise, ", 0),
-        ("  subscribe a", "line 1, column 14: expected a label and a filter", 0),
-        ("subscribe a x > 1\n\nsubscribe b x >> 2", "line 3, column 15: expected a comparison", 0),
-        ("publish x = 1, y", "line 1, column 17: expected '='", 0),
-        ("unsubscribe a b", "line 1, column 15: expected nothing after the label", 0),
-        ("subscribe a x > 1\n# a remark\nunsubscribe b\n", "batch, line 3: client '~", 1),
-    ],
-)
-def test_a_bad_line_of_a_batch(
-    here: Path, capsys: CaptureFixture, lines: str, words: str, done: int
-) -> None:
-    (here / "batch").write_text(lines)
-    name = () if done else ("--name", "x")
-    told = refused(capsys, "batch", "batch", *name, "--folder", "demo/peer1")
-    assert words in told
-    if done:
-        assert "no subscription labelled 'b'; the operation before it was done" in told
-    else:
-        assert told.endswith("; nothing was done")
+def test_a_bad_line_of_a_batch(here: Path, capsys: CaptureFixture) -> None:
+    for lines, words in (
+        ("subscribe a x > 1\nsubscrbe b x > 2", "line 2, column 1: expected one of advertise, "),
+        ("  subscribe a", "line 1, column 14: expected a label and a filter"),
+        ("subscribe a x > 1\n\nsubscribe b x >> 2", "line 3, column 15: expected a comparison"),
+        ("publish x = 1, y", "line 1, column 17: expected '='"),
+        ("unsubscribe a b", "line 1, column 15: expected nothing after the label"),
+    ):
+        (here / "batch").write_text(lines)
+        told = refused(capsys, "batch", "batch", "--name", "x", "--folder", "demo/peer1")
+        assert (words in told, told.endswith("; nothing was done")) == (True, True), told
+    (here / "batch").write_text("subscribe a x > 1\n# a remark\nunsubscribe b\n")
+    told = refused(capsys, "batch", "batch", "--folder", "demo/peer1")
+    assert "batch, line 3: client '~" in told
+    assert "no subscription labelled 'b'; the operation before it was done" in told
 
 
 AT = "--folder demo/peer1"
@@ -276,7 +260,6 @@ RUN = "node run demo/peer1 --role broker"
         (f"sub '{'not ' * 1500}price > 5' {AT}", "more than the 4096 allowed"),
         (f"sub '{'not ' * 1000}price > 5' {AT}", "at most 64 'not' in a row"),
         (f"advertise 'price ~ 5' --name x {AT}", "expected a comparison .* at column 7"),
-        # What only peers have.
         (f"sub 'price > 1' --group work {AT}", "broker.* no queue groups"),
         (f"sub 'price > 1' --ordered {AT}", "broker.* no order"),
         (f"sub 'price > 1' --last {AT}", "broker.* keeps nothing for those who come later"),
@@ -312,36 +295,28 @@ def test_a_broker_tells_of_itself(brokers: BrokerProcesses, capsys: CaptureFixtu
     assert re.search(r"(?m)^gossamer_broker_table_subscriptions \d", metrics)
     assert re.search(r"(?m)^gossamer_received_bytes_total [1-9]", metrics)
     assert {peer["name"] for peer in snapshot["peers"]} == {"peer1", "peer3"}
-    assert main(["top", folder, "--once"]) == 0
-    assert main(["node", "status", folder]) == 0
+    assert (main(["top", folder, "--once"]), main(["node", "status", folder])) == (0, 0)
     assert main(["node", "trace", folder]) == 0
     told = capsys.readouterr().out
     assert "peer1: up" in told
     assert "kept for nobody, and what that costs" in told
 
 
-# What the examples say.
+# By example: how many ports and lines it has, and settings so that its nodes do not wait long.
+EXAMPLES: dict[str, tuple[int, int, Sequence[str]]] = {
+    "brokers/node/three_brokers.py": (3, 5, ()),
+    "scot/node/take_over.py": (4, 6, ()),
+    "trees/node/ring.py": (4, 6, ("--set=graph.interval_s=0.3", "--set=graph.tick_s=0.1")),
+}
 
 
-@pytest.mark.parametrize(
-    ("example", "ports", "lines", "settings"),
-    [
-        ("brokers/node/three_brokers.py", 3, 5, ()),
-        ("scot/node/take_over.py", 4, 6, ()),
-        ("trees/node/ring.py", 4, 6, ("--set=graph.interval_s=0.3", "--set=graph.tick_s=0.1")),
-    ],
-)
+@pytest.mark.parametrize("example", EXAMPLES)
 def test_an_example_prints_what_its_readme_says(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: CaptureFixture,
-    example: str,
-    ports: int,
-    lines: int,
-    settings: Sequence[str],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: CaptureFixture, example: str
 ) -> None:
-    """The example runs in this process, and its commands are forked; its nodes do not wait long."""
+    """The example runs in this process, and its commands are forked."""
     path, shell, start = ROOT / "examples" / example, Shell(tmp_path), subprocess.Popen
+    ports, lines, settings = EXAMPLES[example]
     started: list[subprocess.Popen[str]] = []
 
     def popen(command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:

@@ -1,35 +1,38 @@
-"""A client goes on over restarts of its node: what it asked for, and what it was publishing."""
+"""A client over restarts of its node, from trio, asyncio and neither."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
+import re
+import threading
+from collections.abc import AsyncIterator, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import attrs
 import pytest
 import trio
 import trio.testing
 
-from gossamer.client import links
+from gossamer.client import CONNECTED, Client, Fate, Payload, connect, errors, links
 from gossamer.client.address import LocalAddress
 from gossamer.client.link import Introduction, Link, Resume, open_link
 from gossamer.client.session import Session
-from gossamer.node import errors
 from gossamer.node.commands.folder import address_of
 from gossamer.node.config.node import Local
-from gossamer.node.local.client import CONNECTED, LocalClient, ReceivedEvent, open_client
+from gossamer.node.local.client import LocalClient, ReceivedEvent, open_client
 from support.local_nodes import LocalNode, RunningNode, prices, take
 from support.loopback_peer import quote
 from support.node_processes import Shell
+from support.threaded_node import ThreadedNode, aside, on_each_loop, threaded_node
+from support.threaded_node import prices as all_prices
+from support.transport_peers import on_jumping_clock
 from support.waiting import PATIENCE_S, Changing
 
 
 class Changes(Changing):
-    """What a client is told of its connection."""
-
     def __init__(self) -> None:
         super().__init__()
         self.told: list[str] = []
@@ -59,8 +62,7 @@ async def test_subscriptions_and_requests_go_on_after_a_restart(node: LocalNode)
             await one.publish(quote(10))
             await one.publish(quote(82 + times))
             assert await prices(one, 1) == [82 + times]
-    assert changes.told[1::2] == [CONNECTED, CONNECTED]
-    assert len(changes.told) == 4
+    assert (changes.told[1::2], len(changes.told)) == ([CONNECTED, CONNECTED], 4)
 
 
 async def test_requests_wait_while_the_node_is_away(node: LocalNode) -> None:
@@ -119,7 +121,6 @@ class SlowToAsk:
     """Has clients ask again for what they had asked for no sooner than `may_ask` is set."""
 
     may_ask: trio.Event = attrs.field(factory=trio.Event)
-    # How often events came that a client had got before.
     again: int = 0
     changes: Changing = attrs.field(factory=Changing)
 
@@ -224,13 +225,10 @@ async def test_what_was_being_published_is_said_and_not_published_again(node: Lo
         assert [event.values["price"] for event in node.peer.published] == [3]
 
 
+@on_jumping_clock
 async def test_the_patience_with_a_node_has_an_end(
-    tmp_path: Path,
-    autojump_clock: trio.testing.MockClock,
-    caplog: pytest.LogCaptureFixture,
-    node: LocalNode,
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, node: LocalNode
 ) -> None:
-    assert autojump_clock.rate == 0
     asked: list[Exception] = []
 
     async def ask(client: LocalClient) -> None:
@@ -256,8 +254,7 @@ async def test_the_patience_with_a_node_has_an_end(
         assert 90 <= trio.current_time() - gone_at[0] < 91
     assert asked == [lost.value]
     (told,) = caplog.messages
-    assert told.startswith(f"without the node in {tmp_path} (")
-    assert told.endswith("trying again for 90 s")
+    assert re.fullmatch(rf"without the node in {tmp_path} \(.*trying again for 90 s", told)
 
 
 async def test_a_node_that_takes_the_client_no_more_ends_it(node: LocalNode) -> None:
@@ -274,10 +271,8 @@ async def test_a_node_that_takes_the_client_no_more_ends_it(node: LocalNode) -> 
             await use(running)
 
 
-async def test_coming_and_leaving_without_a_node_is_quick(
-    node: LocalNode, autojump_clock: trio.testing.MockClock
-) -> None:
-    assert autojump_clock.rate == 0
+@on_jumping_clock
+async def test_coming_and_leaving_without_a_node_is_quick(node: LocalNode) -> None:
     changes = Changes()
     with pytest.raises(errors.NodeNotRunningError, match=f"no node runs in {node.folder}"):
         async with node.client():
@@ -291,9 +286,7 @@ async def test_coming_and_leaving_without_a_node_is_quick(
 
 
 @pytest.mark.parametrize("role", ["peer", "broker"])
-async def test_a_client_goes_on_with_the_next_node(
-    tmp_path: Path, role: str, one_node: Shell
-) -> None:
+async def test_a_client_goes_on_with_a_new_node(tmp_path: Path, role: str, one_node: Shell) -> None:
     changes = Changes()
     address = address_of(tmp_path / "desk")
     with ExitStack() as nodes:
@@ -302,8 +295,6 @@ async def test_a_client_goes_on_with_the_next_node(
             event: dict[str, object] = {"symbol": "IBM", "price": 81}
             if role == "broker":
                 await client.advertise("all", "present(price) and present(symbol)")
-            else:
-                event["volume"] = 1
             await client.subscribe("dear", "price > 80")
             await client.publish(event)
             assert await prices(client, 1) == [81]
@@ -314,3 +305,134 @@ async def test_a_client_goes_on_with_the_next_node(
             await changes.until_connected()
             await client.publish({**event, "price": 82})
             assert await prices(client, 1) == [82]
+
+
+@on_each_loop
+async def test_events_reach_the_subscriptions_that_they_match(client: Client) -> None:
+    async with (
+        client.subscribe("price > 80", "price > 90") as dear,
+        client.subscribe("price < 20") as cheap,
+    ):
+        for price in (81, 10, 95):
+            await client.publish(quote(price))
+        assert (await all_prices(dear, 2), await all_prices(cheap, 1)) == ([81, 95], [10])
+    assert (client.role, client.schema["day"]["type"]) == ("peer", "date")
+    assert (await client.status())["cluster"] == "desk"
+
+
+@on_each_loop
+async def test_a_payload_travels_beside_the_values(client: Client) -> None:
+    image = Payload(bytes(range(256)), "image/png")
+    async with client.subscribe("price > 80") as quotes:
+        await client.publish(quote(81), payload=image)
+        await client.publish({"price": 82})
+        assert (await anext(quotes)).payload == image
+        second = await anext(quotes)
+        assert (second.values, second.payload) == ({"price": 82}, None)
+    with pytest.raises(errors.RefusedByNodeError, match="content type"):
+        await client.publish(quote(83), payload=Payload(b"", "no type"))
+    with pytest.raises(errors.UnusableValueError, match="49153 bytes"):
+        await client.publish(quote(83), payload=Payload(bytes((48 << 10) + 1)))
+
+
+@on_each_loop
+async def test_a_named_subscription_misses_nothing(client: Client, node: ThreadedNode) -> None:
+    async with client.subscribe("price >= 0", name="ada") as quotes:
+        for price in (1, 2):
+            await aside(node.publish, price)
+        first = await anext(quotes)
+        assert first.values["price"] == 1
+        await quotes.acknowledge(first)
+        await aside(node.restart)
+        await aside(node.publish, 3)
+        assert await all_prices(quotes, 2) == [2, 3]
+    # Nothing but the first was acknowledged.
+    async with client.subscribe("price >= 0", name="ada") as quotes:
+        assert await all_prices(quotes, 2) == [2, 3]
+        await quotes.forget()
+
+
+@on_each_loop
+async def test_fewer_expressions_of_a_name_end_the_others(client: Client) -> None:
+    async with client.subscribe("price > 80", "price < 20", "price == 50", name="ada"):
+        pass
+    async with client.subscribe("price > 80", name="ada") as dear:
+        for price in (10, 50, 81):
+            await client.publish(quote(price))
+        assert await all_prices(dear, 1) == [81]
+
+
+@on_each_loop
+async def test_what_is_known_of_each_event_is_said(client: Client) -> None:
+    events: list[Mapping[str, object]] = [quote(81), {"cost": 3}, quote(82), {"price": None}]
+    outcomes = await client.publish_each(events)
+    fates = [(Fate.ACKNOWLEDGED, True), (Fate.REFUSED, False)] * 2
+    assert [(one.fate, bool(one.id)) for one in outcomes] == fates
+    assert "cost" in str(outcomes[1].error)
+    with pytest.raises(errors.RefusedByNodeError, match="cost"):
+        await client.publish({"cost": 3})
+    with pytest.raises(errors.RefusedByNodeError):
+        async with client.subscribe("cost > 3"):
+            pass
+
+
+@on_each_loop
+async def test_the_fate_of_events_in_flight_is_unknown(client: Client, node: ThreadedNode) -> None:
+    node.peer.hold = trio.Event()
+    outcomes = []
+    async with anyio.create_task_group() as tasks:
+
+        async def publish() -> None:
+            outcomes.extend(await client.publish_each([quote(1), quote(2)]))
+
+        async def ask() -> None:
+            with pytest.raises(errors.PublicationUncertainError):
+                await client.request(quote(81), timeout_s=PATIENCE_S)
+
+        tasks.start_soon(publish)
+        tasks.start_soon(ask)
+        await aside(node.until_publishing, 3)
+        await aside(node.stop)
+        node.peer.hold = None
+        await aside(node.start)
+    assert [one.fate for one in outcomes] == [Fate.UNKNOWN] * 2
+    assert all(isinstance(one.error, errors.PublicationUncertainError) for one in outcomes)
+    assert await client.publish(quote(3))
+    assert [event.values["price"] for event in node.peer.published] == [3]
+
+
+def test_a_blocking_client_goes_on_over_a_restart(tmp_path: Path) -> None:
+    changes: list[str] = []
+    back = threading.Event()
+
+    def changed(change: str) -> None:
+        changes.append(change)
+        if changes.count(CONNECTED) == 2:  # of the requests, and of the subscription
+            back.set()
+
+    with (
+        threaded_node(tmp_path) as node,
+        connect(tmp_path, on_change=changed) as client,
+        client.subscribe("price > 80", name="ada") as quotes,
+    ):
+        client.publish(quote(81))
+        quotes.acknowledge(next(quotes))
+        node.restart()
+        assert back.wait(PATIENCE_S)
+        client.publish(quote(82))
+        assert next(quotes).values["price"] == 82
+
+
+def test_a_blocking_loop_says_why_it_ended_and_without_a_node_there_is_none(tmp_path: Path) -> None:
+    def use() -> None:
+        with connect(tmp_path, patience_s=0.3) as client:
+            quotes = client.subscribe("price > 80")
+            node.stop()
+            for _ in quotes:
+                raise AssertionError("nothing was published")
+
+    lost = pytest.raises(errors.NodeLostError, match=r"more than 0\.3 s")
+    with threaded_node(tmp_path) as node, lost:
+        use()
+    with pytest.raises(errors.NodeNotRunningError, match="gossamer node run"), connect(tmp_path):
+        raise AssertionError("there is no node")

@@ -26,6 +26,7 @@ from support.broker_processes import (
     scot_processes,
 )
 from support.node_processes import PATIENCE_S, Shell
+from support.waiting import running
 
 SMALL = Scot(Factor.path("ab"), Factor.complete(2))
 EDGES = [("a", "b"), ("b", "c"), ("b", "d"), ("d", "e")]
@@ -38,8 +39,6 @@ DYNAMIC = {"routing": "dynamic", "around_failures": "true"}
 
 @define(eq=False)
 class Listener:
-    """A client, wherever it is now, and the ids of what came to it."""
-
     name: str
     got: set[str] = field(factory=set)
 
@@ -65,8 +64,6 @@ class Listener:
 
 @define(eq=False)
 class Burst:
-    """One failure during a burst, and the ids of publications that were acknowledged."""
-
     scot: ScotProcesses
     subscribers: dict[BrokerLabel, Listener]
     safe: list[str] = field(factory=list)
@@ -75,8 +72,7 @@ class Burst:
     fail: trio.Event = field(factory=trio.Event)
 
     async def publish(self, at: BrokerLabel) -> None:
-        name = f"publisher-{at.region}{at.cluster}"
-        await self.scot.with_client(at, name, self._publish_all)
+        await self.scot.with_client(at, f"publisher-{at.region}{at.cluster}", self._publish_all)
 
     async def _publish_all(self, client: LocalClient) -> None:
         for first in range(0, EACH, AT_ONCE):
@@ -153,25 +149,20 @@ async def test_nothing_acknowledged_is_lost_with_any_broker_or_link(
 ) -> None:
     async with scot_processes(Shell(tmp_path), overlay, **DYNAMIC, take_over="true") as scot:
         subscribers = {at: Listener(f"client-{at.region}{at.cluster}") for at in overlay.brokers}
-        async with trio.open_nursery() as nursery:
+        async with running() as nursery:
             for at, one in subscribers.items():
                 await nursery.start(partial(one.listen, scot, at, subscribe=True))
             for failure in failures:
                 await try_one(scot, subscribers, failure, mends=len(failures) > 1)
                 if isinstance(failure, BrokerLabel):
                     nursery.start_soon(subscribers[failure].listen, scot, failure)
-            nursery.cancel_scope.cancel()
 
-
-# A general graph, whose trees change.
 
 TOPICS = 3
 
 
 @define(eq=False)
 class Drift:
-    """Publications about one topic after the other, each wanted by some of the brokers."""
-
     brokers: GraphProcesses
     each: int  # of a writer, in a row about one topic
     published: dict[str, int] = field(factory=dict)  # topics by id
@@ -223,7 +214,7 @@ def test_nothing_is_lost_or_doubled_while_trees_change_and_the_coordinator_dies(
 async def drift_with_a_death(brokers: GraphProcesses, each: int) -> None:
     await brokers.learn_keys()
     drift = Drift(brokers, each)
-    async with trio.open_nursery() as nursery:
+    async with running() as nursery:
         await drift.open(nursery)
         first = await brokers.coordinator()
         assert first is not None
@@ -243,7 +234,6 @@ async def drift_with_a_death(brokers: GraphProcesses, each: int) -> None:
         for number, subscriber in drift.subscribers.items():
             assert sorted(subscriber.ids) == sorted(drift.wanted(number))
         await brokers.until_all(lambda told: told["sizes"]["versions"] <= 2)
-        nursery.cancel_scope.cancel()
 
 
 async def until_trees_change(drift: Drift, writers: list[int]) -> None:

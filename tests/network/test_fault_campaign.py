@@ -38,7 +38,7 @@ from support.memory_peers import REPLICAS, SCHEMA, MemberPeers, ring_errors, run
 from support.memory_transport import Faults, MemoryNetwork
 from support.switching_ways import let_peers_switch
 from support.transport_peers import on_jumping_clock
-from support.waiting import at_once, comes_true
+from support.waiting import at_once, comes_true, running
 
 RETENTION_S = Delivery().retention_s
 
@@ -64,7 +64,7 @@ class MemberNodes(MemberPeers):
         history = open_history(
             self._log_of(peer.key), RETENTION_S, now=lambda: self.now(peer.key), aside=at_once
         )
-        async with history as opened, trio.open_nursery() as nursery:
+        async with history as opened, running() as nursery:
             self.histories[peer.key] = opened
             groups = self.groups[peer.key] = Groups(peer, opened, RETENTION_S)
             await nursery.start(groups.run)
@@ -84,7 +84,6 @@ class MemberNodes(MemberPeers):
             async with open_local_server(self.address(peer.key), services, RETENTION_S):
                 yield
             del self.groups[peer.key], self.histories[peer.key]
-            nursery.cancel_scope.cancel()
 
     async def limit_disk(self, key: int, pages: int) -> None:
         """Let the file of a node's clients grow to so many pages, to what it has at least."""
@@ -168,7 +167,6 @@ class Schedule:
             await self.settled()
 
     async def settled(self) -> None:
-        """Wait until all that was acknowledged by now has come everywhere."""
         before = trio.current_time()
         await self.until(lambda: not self.run.is_missing_some(before))
         await self.until(lambda: not ring_errors(self.crowd.peers))
@@ -180,8 +178,6 @@ class Schedule:
 
     def __str__(self) -> str:
         return f"seed {self.seed}, {'; '.join(self.story)}; {self.run.summary()}"
-
-    # Episodes
 
     async def crash_some(self) -> None:
         others = [key for key in self.crowd.peers if key != self.first]
@@ -211,8 +207,7 @@ class Schedule:
 
     async def part_all(self) -> None:
         keys = list(self.crowd.peers)
-        half = self.run.draws.sample(keys, len(keys) // 2)
-        await self._part(half, self.run.draws.uniform(5, 60))
+        await self._part(self.run.draws.sample(keys, len(keys) // 2), self.run.draws.uniform(5, 60))
 
     async def _part(self, keys: list[int], for_s: float) -> None:
         self.story.append(f"{self._names(keys)} cut off for {for_s:.0f} s")
@@ -234,7 +229,6 @@ class Schedule:
         await self.until(lambda: all(one.version == version for one in self.crowd.peers.values()))
 
     async def restart_all(self) -> None:
-        """One node after another, in order, as in an upgrade."""
         self.story.append("all restart")
         for key in list(self.crowd.peers):
             if key != self.first:
@@ -243,7 +237,6 @@ class Schedule:
                 await self.crowd.rounds()
 
     async def come_and_go(self) -> None:
-        """A member comes, and one without applications goes for good."""
         for _ in range(2):
             self.guests.append(await self.crowd.admit(f"guest {len(self.guests)}"))
         self.story.append("two guests come, and one goes")
@@ -272,7 +265,7 @@ async def a_campaign(
 ) -> AsyncIterator[Schedule]:
     network, preset = MemoryNetwork(seed, LATE), PRESETS[seed % len(PRESETS)]
     nodes = running_members(MemberNodes, cluster, peers, network, preset=preset)
-    async with nodes as crowd, trio.open_nursery() as nursery:
+    async with nodes as crowd, running() as nursery:
         await crowd.whole(PATIENCE_S)
         run = Campaign(crowd, random.Random(seed))
         first, *others = crowd.peers
@@ -290,11 +283,9 @@ async def a_campaign(
             publishers.start_soon(run.request, first)
             yield Schedule(run, seed)
             run.stopping = True
-        nursery.cancel_scope.cancel()
 
 
 def last_of(crowd: MemberNodes) -> list[dict[str, str]]:
-    """What each peer knows as last values."""
     return [
         {str(one.values["symbol"]): f"{one.id:016x}" for one in peer.last_values()}
         for peer in crowd.peers.values()

@@ -69,8 +69,7 @@ def two_peers(shell: Shell, schema: str | None = None) -> Iterator[None]:
 
 
 def start(shell: Shell, name: str, *arguments: str, **options: Any) -> subprocess.Popen[str]:
-    command = [sys.executable, "-u", str(EXAMPLES / name), *arguments]
-    return shell.start(command=command, **options)
+    return shell.start(command=[sys.executable, "-u", str(EXAMPLES / name), *arguments], **options)
 
 
 def run(shell: Shell, name: str, *arguments: str) -> str:
@@ -200,9 +199,7 @@ def test_the_unit_of_the_service_is_one() -> None:
     assert not [line for line in said if "Unknown" in line or "Invalid" in line], done.stderr
 
 
-def test_the_notebook_runs_from_its_first_cell_to_its_last(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_notebook_runs_to_its_last_cell(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     cells = json.loads((EXAMPLES / "quotes.ipynb").read_text(encoding="utf-8"))["cells"]
     sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     assert all(not cell.get("outputs") for cell in cells), "what it printed is not kept"

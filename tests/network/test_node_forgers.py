@@ -86,8 +86,6 @@ class Forger:
         else:
             seen[self.league.draws.randrange(REMEMBERED)] = frame
 
-    # What is done to an event, as a frame and as its bytes; what is sent in its place
-
     def drop(self, _frame: Frame, _data: bytes) -> bytes:
         return b""
 
@@ -130,8 +128,7 @@ class Forger:
 
     def spoil_signature(self, frame: Frame, data: bytes) -> bytes:
         event = frame["event"]
-        spoilt = event[:-1] + bytes([event[-1] ^ 1])
-        return write_frame(renamed(frame | {"event": spoilt})) + data
+        return write_frame(renamed(frame | {"event": event[:-1] + bytes([event[-1] ^ 1])})) + data
 
     def claim_name(self, frame: Frame, data: bytes) -> bytes:
         """An event of its own making, signed by its own key, under the publisher's name."""
@@ -245,8 +242,7 @@ async def test_a_fifth_of_forgers_has_nothing_delivered_that_nobody_published(
         wanted: dict[int, tuple[float, Subscription]] = {}
         for key in crowd.honest:  # each wants a third of all events
             low = draws.uniform(0, 660)
-            expression = f"price >= {low} and price < {low + 330}"
-            wanted[key] = low, crowd.peers[key].subscribe(expression)
+            wanted[key] = low, crowd.peers[key].subscribe(f"price >= {low} and price < {low + 330}")
         await crowd.rounds(8)
         async with trio.open_nursery() as nursery:
             for _ in range(events):

@@ -45,7 +45,6 @@ class Mouthpiece(trio.abc.Stream):
     def __init__(self, next_frame: Callable[[], Fuzzed | None]) -> None:
         self.tried: Counter[str] = Counter()
         self.last: Fuzzed | None = None
-        # Frames that break a rule and did not cost the connection.
         self.unpunished: list[Fuzzed] = []
         self.goodbye = False
         self._next_frame = next_frame
@@ -91,7 +90,6 @@ class Door:
         return intercepted(dependencies, note)
 
     async def bring(self, member: Membership, stream: trio.abc.Stream) -> None:
-        """Let the peer serve ``stream`` as that of ``member``, to its end."""
         assert self.handler is not None
         key = member.identity.key
         hello = Hello(1, "fuzz", member.authority.cluster, key, (), bytes(16), None)
@@ -187,8 +185,7 @@ class Member:
             (records.REPLAY_WANTED, [2, 8, 9], []),
         ]
         certificate, authority = self.membership.certificate.der, self.membership.authority.der
-        signature = request_of(self.membership).signature
-        wanted = {"certificate": certificate, "signature": signature}
+        wanted = {"certificate": certificate, "signature": request_of(self.membership).signature}
         named = {"version": PROTOCOL_VERSION, "software": "", "cluster": "", "key": 1}
         figures, troubles = {"position": 0.5}, {"troubles": ["none"]}
         return [
@@ -230,7 +227,6 @@ def owner_of(entry: bytes) -> int:
 
 
 async def overhear(crowd: MemberPeers) -> None:
-    """Let peers meet, subscribe, publish, and take one more in."""
     await crowd.whole()
     for number, peer in enumerate(list(crowd.peers.values())):
         peer.subscribe(f"price >= {number}", name="early")
@@ -306,14 +302,12 @@ async def test_no_frame_harms_a_running_peer_and_bad_ones_cost_the_connection(
         await crowd.whole()
         events = target.subscribe("price == 7")
         await crowd.rounds(8)
-        other = next(key for key in crowd.peers if key != target_key)
-        published = await crowd.publish(other, 7)
+        published = await crowd.publish(next(key for key in crowd.peers if key != target_key), 7)
         assert published in await take_ids(events, 1)
 
 
 def profile_of(crowd: MemberPeers, key: int) -> tuple[int, ...]:
-    snapshot = crowd.peers[key].snapshot()
-    place = round(snapshot.position * (1 << 62))
+    place = round(crowd.peers[key].snapshot().position * (1 << 62))
     return (place, place, 0, *[NOTHING] * (CODEC.profile_words - 3))
 
 

@@ -83,10 +83,9 @@ class Flooder:
     def _make_up(self, number: int) -> tuple[bytes, tuple[int, ...]]:
         values = {"symbol": "IBM", "price": self.draws.uniform(0, 500), "volume": number}
         exact = self._schema.check_event(values)
-        data = EventFormat(SchemaVersion.first(self._schema)).to_bytes(
-            exact, self.member.identity.key, time.time()
-        )
-        return data, encode_event(self._schema, uniform_hashes(self._schema), exact)
+        form, key = EventFormat(SchemaVersion.first(self._schema)), self.member.identity.key
+        hashed = encode_event(self._schema, uniform_hashes(self._schema), exact)
+        return form.to_bytes(exact, key, time.time()), hashed
 
     async def flood(self, *targets: Address) -> None:
         async with trio.open_nursery() as nursery:
@@ -175,8 +174,6 @@ def fleet(tmp_path: Path) -> Iterator[Fleet]:
 
 @attrs.define(eq=False)
 class Honest:
-    """An application that publishes ten events a second."""
-
     client: LocalClient
     symbol: str
     due: list[float] = attrs.field(factory=list)  # when each was published, by trio's clock
@@ -199,12 +196,10 @@ class Honest:
             self.acknowledged[number] = trio.current_time(), event
 
     def share(self, begin: float, end: float) -> float:
-        """Which part of its rate was acknowledged in that time."""
         times = [at for at, _ in self.acknowledged.values() if begin <= at < end]
         return len(times) / (RATE * (end - begin))
 
     def missing(self, begin: float, end: float) -> list[int]:
-        """The events published in that time that nobody acknowledged."""
         numbers = [number for number, at in enumerate(self.due) if begin <= at < end]
         return [number for number in numbers if number not in self.acknowledged]
 
@@ -275,8 +270,7 @@ async def test_a_member_that_floods_stops_no_events_of_others(fleet: Fleet, targ
         begin = trio.current_time()
         with trio.move_on_after(FLOOD_S):
             async with trio.open_nursery() as nursery:
-                told = logged(fleet, "peer listens")
-                addresses = [Address.parse(line["at"]) for line in told]
+                addresses = [Address.parse(line["at"]) for line in logged(fleet, "peer listens")]
                 nursery.start_soon(flooder.flood, *addresses[:targets])
                 for name in others:
                     fleet.send(name, signal.SIGSTOP)

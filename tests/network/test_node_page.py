@@ -18,7 +18,7 @@ import trio.testing
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.page.server import PageLimits, serve_page
 from support.attackers import read_to_end
-from support.waiting import PATIENCE_S, from_host
+from support.waiting import PATIENCE_S, from_host, running
 
 HOST = "127.0.0.1"
 METRICS = b"# HELP gossamer_up x\ngossamer_up 1.0\n"
@@ -86,7 +86,7 @@ async def served(
     limits: PageLimits | None = None, hosts: tuple[str, ...] = ()
 ) -> AsyncIterator[Served]:
     page = Served()
-    async with trio.open_nursery() as nursery:
+    async with running() as nursery:
         _, page.port = await serve_page(
             nursery,
             (HOST, 0),
@@ -98,7 +98,6 @@ async def served(
         )
         with trio.fail_after(PATIENCE_S):
             yield page
-        nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -117,7 +116,6 @@ async def test_every_resource_is_served_with_all_security_headers(path: str) -> 
 
 
 async def test_state_metrics_and_health_are_what_they_should_be() -> None:
-    """A snapshot is made once for all who ask within the interval."""
     async with served(PageLimits(interval_s=3600)) as page:
         for _ in range(5):
             assert json.loads((await page.ask("/state.json?x=1"))[2]) == {"number": 1}
@@ -186,15 +184,12 @@ async def test_a_connection_serves_several_requests_until_it_had_enough() -> Non
     ],
     ids=range(19),
 )
-async def test_what_is_not_ours_to_answer_is_refused(
-    line: str, fields: list[str], status: int
-) -> None:
+async def test_what_is_not_ours_is_refused(line: str, fields: list[str], status: int) -> None:
     request_text = "\r\n".join([line, *fields, "", ""])
     async with served() as page:
         answered, headers, body = await page.send(request_text.encode("latin-1"))
         assert (await page.ask("/healthz"))[0] == 200
-    assert answered == status
-    assert body.count(b"\n") == 1
+    assert (answered, body.count(b"\n")) == (status, 1)
     assert "content-security-policy" in headers
     assert page.counts.page_refused == 1
 
@@ -237,8 +232,7 @@ async def test_there_is_a_bound_to_connections_and_to_open_pages() -> None:
             assert (status, headers["retry-after"]) == (503, "10")
             async with await page.connect() as idle:
                 await idle.send_all(get("/healthz"))
-                assert (await read_answer(idle))[0] == 200
-                assert (await page.ask("/healthz"))[0] == 200
+                assert ((await read_answer(idle))[0], (await page.ask("/healthz"))[0]) == (200, 200)
                 await read_to_end(idle)
             assert await watching.receive_some()
         assert page.counts.page_refused == 2
@@ -271,17 +265,15 @@ async def test_far_too_many_connections_are_closed_without_a_word() -> None:
     async with served(PageLimits(connections=1)) as page:
         first, second = await page.connect(), await page.connect()
         async with first, second:
-            assert await first.receive_some() == b""
-            assert page.counts.page_refused == 1
+            assert (await first.receive_some(), page.counts.page_refused) == (b"", 1)
 
 
 async def test_a_page_that_fails_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    async with served() as page, trio.open_nursery() as nursery:
+    async with served() as page, running() as nursery:
         broken = Mock(side_effect=RuntimeError("a defect"))
         _, page.port = await serve_page(nursery, (HOST, 0), broken, lambda: METRICS)
         async with await page.connect() as stream:
             await stream.send_all(get("/state.json"))
             await read_to_end(stream)
         assert (await page.ask("/healthz"))[0] == 200
-        nursery.cancel_scope.cancel()
     assert caplog.messages == ["page failed"]

@@ -30,12 +30,8 @@ PAGES = {
 }
 # Where commands of the node are described, beside the pages above.
 MORE = (
-    "docs/node.md",
-    "docs/monitoring.md",
-    "docs/client.md",
-    "docs/tasks.md",
-    "docs/upgrading.md",
-    "examples/node/README.md",
+    *("docs/node.md", "docs/monitoring.md", "docs/client.md", "docs/tasks.md"),
+    *("docs/upgrading.md", "examples/node/README.md"),
 )
 
 
@@ -100,8 +96,6 @@ def test_the_programs_of_the_client_page_print_their_event(shell: Shell) -> None
             assert line == "IBM 81.5\n"
 
 
-# The image and the compose file.
-
 DEPLOY = ROOT / "deploy"
 BUILD_S = 900
 
@@ -112,25 +106,18 @@ def instructions() -> list[tuple[str, str]]:
     return [(line.split()[0], line.partition(" ")[2].strip()) for line in lines]
 
 
-def test_the_image_copies_what_there_is_and_nothing_else_is_sent() -> None:
+def test_the_image_runs_a_node_that_reports_its_health() -> None:
+    """And copies what there is; nothing else is sent."""
     ignored = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
-    copied = {
-        source
-        for name, rest in instructions()
-        if name == "COPY" and not rest.startswith("--from")
-        for source in rest.split()[:-1]
-    }
+    copies = [rest.split()[:-1] for name, rest in instructions() if name == "COPY"]
+    copied = {source for one in copies for source in one if not one[0].startswith("--from")}
     assert copied == {line[1:] for line in ignored if line.startswith("!")}
     assert all((ROOT / source).exists() for source in copied)
-
-
-def test_the_image_runs_a_node_that_reports_its_health() -> None:
     found = dict(instructions())
     command = json.loads(found["ENTRYPOINT"]) + json.loads(found["CMD"])
     assert command == ["gossamer", "node", "run", "/node"]
     health = json.loads(found["HEALTHCHECK"].partition("CMD ")[2])
-    assert health == ["gossamer", "node", "status", "/node"]
-    assert found["USER"] == "gossamer"
+    assert (health, found["USER"]) == (["gossamer", "node", "status", "/node"], "gossamer")
 
 
 def test_the_commands_of_the_compose_file_make_a_cluster_of_three(shell: Shell) -> None:
@@ -158,8 +145,7 @@ def test_the_commands_of_the_compose_file_make_a_cluster_of_three(shell: Shell) 
         subscriber = shell.subscriber("--folder", "peers/peer2", "price > 80", "--count", "1")
         event = shell.published("peers/peer3", "symbol=IBM", "price=81.5").strip()
         code, out, _ = end(subscriber)
-    assert code == 0
-    assert json.loads(out)["id"] == event
+    assert (code, json.loads(out)["id"]) == (0, event)
 
 
 def make_cluster(shell: Shell, service: dict[str, Any]) -> None:

@@ -19,15 +19,7 @@ from gossamer.client import connect
 from gossamer.node.local.address import is_locked
 from gossamer.node.monitoring.cluster import SECTORS
 from gossamer.node.store import Store
-from support.node_processes import (
-    PATIENCE_S,
-    Shell,
-    end,
-    free_ports,
-    next_line,
-    say,
-    wait_for_log,
-)
+from support.node_processes import PATIENCE_S, Shell, end, free_ports, next_line, say, wait_for_log
 
 DEAR = 'symbol == "IBM" and price > 80'
 LINE = '{"symbol": "IBM", "price": 81.5, "volume": 100}\n'
@@ -68,9 +60,7 @@ def test_a_peer_that_joined_by_token_gets_events(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
-def test_a_node_stops_in_order_when_told_to(
-    one_node: Shell, number: signal.Signals, code: int
-) -> None:
+def test_a_signal_stops_a_node_in_order(one_node: Shell, number: signal.Signals, code: int) -> None:
     with one_node.node("desk") as node:
         node.send_signal(number)
         wait_for_log(node, "stopped")
@@ -119,7 +109,6 @@ def test_what_keeps_a_node_from_starting_is_one_sentence(one_node: Shell) -> Non
 
 
 def assert_sentence(told: str, words: str) -> None:
-    """The last words of a command that failed are one sentence with ``words``."""
     last = told.splitlines()[-1]
     assert last.startswith("gossamer: ")
     assert re.search(words, last), last
@@ -224,12 +213,8 @@ def test_a_broker_that_reaches_none_of_its_neighbours_says_so(one_node: Shell) -
         assert "no other peer is reached" in trouble
 
 
-# Members as logs, commands, metrics and views tell of them.
-
-
 def members(shell: Shell, folder: str) -> dict[str, dict[str, Any]]:
-    said = json.loads(shell.ok("node", "members", folder, "--json"))
-    return {one["name"]: one for one in said}
+    return {one["name"]: one for one in json.loads(shell.ok("node", "members", folder, "--json"))}
 
 
 def test_members_come_go_fail_and_are_revoked(shell: Shell) -> None:
@@ -261,8 +246,7 @@ def test_members_come_go_fail_and_are_revoked(shell: Shell) -> None:
         end(watching)
         (line,) = shell.ok("top", "demo/peer1", "--once", "--json").splitlines()
         assert json.loads(line)["members"]["gone"] == 1
-        table = shell.ok("node", "members", "demo/peer1")
-        assert found["peer2"]["key"] in table
+        assert found["peer2"]["key"] in shell.ok("node", "members", "demo/peer1")
         shell.ok("node", "revoke", "peer2", "--folder", "demo/peer1")
         wait_for_log(first, "a member is revoked")
         with connect(shell.folder / "demo/peer1") as node:
@@ -280,8 +264,7 @@ def test_refusals_are_logged_with_the_address_and_do_not_fill_the_log(one_node: 
                 stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
                 while stranger.recv(4096):
                     continue
-        first = wait_for_log(node, "a peer was refused")
-        assert first["address"].startswith(f"{host}:")
+        assert wait_for_log(node, "a peer was refused")["address"].startswith(f"{host}:")
         node.terminate()
         _, _, rest = end(node)
     lines = [json.loads(line) for line in rest.splitlines() if line.startswith("{")]
@@ -314,8 +297,7 @@ def test_all_who_answer_are_shown_and_others_counted(shell: Shell) -> None:
             assert json.load(answer)["known"] == 3
         os.kill(third.pid, signal.SIGSTOP)
         try:
-            said = shell.ok("top", "demo/peer2", "--cluster", "--once")
-            assert "2 of 3 members answered" in said
+            assert "2 of 3 members answered" in shell.ok("top", "demo/peer2", "--cluster", "--once")
         finally:
             os.kill(third.pid, signal.SIGCONT)
         subscriber.terminate()

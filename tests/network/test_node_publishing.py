@@ -49,7 +49,6 @@ async def publish(
 
 
 def ids_of(printed: str) -> dict[int, str]:
-    """Ids by number of line, each of them once."""
     pairs = [line.split() for line in printed.splitlines()]
     ids = {int(number): event for number, event in pairs}
     assert len(ids) == len(pairs)
@@ -142,8 +141,7 @@ async def test_one_event_that_the_node_refuses_takes_no_other_with_it(node: Loca
             with pytest.raises(RefusedByNodeError, match=r"7000 bytes.*\(2 of 3 published\)"):
                 await client.publish_many([quote(price) for price in (6, 7, 8)])
     assert (done.events, done.refused) == (19, 1)
-    assert sorted(ids) == [number for number in range(1, 21) if number != 8]
-    assert place(said[0]) == 8
+    assert (sorted(ids), place(said[0])) == ([number for number in range(1, 21) if number != 8], 8)
 
 
 async def test_what_is_printed_is_acknowledged(node: LocalNode) -> None:
@@ -161,8 +159,7 @@ async def test_what_is_printed_is_acknowledged(node: LocalNode) -> None:
             await node.publish(*range(4))
         assert prices_in(printed) == [1, 2]
         await print_some(1)
-    assert prices_in(printed) == [1, 2, 3]
-    assert changes == [CONNECTED, CONNECTED]
+    assert (prices_in(printed), changes) == ([1, 2, 3], [CONNECTED, CONNECTED])
 
 
 def prices_in(printed: io.StringIO) -> list[object]:
@@ -179,8 +176,7 @@ async def test_events_without_acknowledgement_are_counted(node: LocalNode) -> No
     assert (done.events, done.unacknowledged) == (2998, 2)
     assert done.summary().startswith("published 2998 events in ")
     assert done.summary().endswith("; 2 more were not acknowledged and may be lost")
-    assert shown == sorted(shown)
-    assert shown[-1] == 2998
+    assert (shown, shown[-1]) == (sorted(shown), 2998)
     assert sorted(event.values["price"] for event in node.peer.published) == list(range(3000))
     assert node.counts.unacknowledged == 2
 
@@ -212,8 +208,7 @@ async def test_a_peer_publishes_many_events_together(tmp_path: Path) -> None:
         good = [one for one in outcomes if isinstance(one, int)]
         assert len(set(good)) == 198
         taken = sorted(await take(events, 198), key=lambda one: one.published_at)
-        assert [one.id for one in taken] == good
-        assert publisher.counters.events_acknowledged == 198
+        assert ([one.id for one in taken], publisher.counters.events_acknowledged) == (good, 198)
         assert await publisher.publish_many([]) == []
     with pytest.raises(PeerStopped):
         await publisher.publish_many(made[:1])

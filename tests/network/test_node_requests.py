@@ -27,7 +27,7 @@ from support.memory_transport import Faults, MemoryNetwork
 from support.node_fleets import QUICK, Fleet, Publisher, running_fleet, until
 from support.node_processes import PATIENCE_S, Shell, end, wait_for_line
 from support.transport_peers import on_jumping_clock
-from support.waiting import eventually
+from support.waiting import eventually, running
 
 KEYS = [1 + (i << 58) for i in range(6)]
 REQUESTER, *REPLIERS = KEYS
@@ -39,7 +39,6 @@ TIMEOUT_S = 20.0
 class Run:
     crowd: MemoryPeers
     requester: Replies
-    # By replier, how often it got the request of each price.
     got: dict[int, Counter[float]] = attrs.field(factory=dict)
     late: list[int] = attrs.field(factory=list)  # repliers that were told that nobody waits
 
@@ -77,17 +76,13 @@ class Run:
 @asynccontextmanager
 async def a_run(folder: Path, seed: int = 1) -> AsyncIterator[Run]:
     network = MemoryNetwork(seed, LATE)
-    async with (
-        memory_peers(folder, *KEYS, network=network) as crowd,
-        trio.open_nursery() as nursery,
-    ):
+    async with memory_peers(folder, *KEYS, network=network) as crowd, running() as nursery:
         await crowd.whole()
         run = Run(crowd, Replies(crowd.peers[REQUESTER]))
         for key in REPLIERS:
             await nursery.start(run.serve, key)
         await crowd.rounds(10)
         yield run
-        nursery.cancel_scope.cancel()
 
 
 @on_jumping_clock
@@ -181,8 +176,7 @@ async def test_commands_request_and_reply(shell: Shell) -> None:
         done = await run(*asks, "--replies", "2", "--timeout", str(PATIENCE_S))
         assert done.returncode == 0, done.stderr
         shown = sorted((json.loads(line)["text"] for line in done.stdout.splitlines()), key=len)
-        assert shown[0] == '{"ID"\n'
-        assert json.loads(shown[1])["values"]["symbol"] == "IBM"
+        assert (shown[0], json.loads(shown[1])["values"]["symbol"]) == ('{"ID"\n', "IBM")
         done = await run(*asks, "--replies", "3", "--timeout", "1")
         assert done.returncode == 1
         assert "2 of 3 replies came within 1 s" in done.stderr
@@ -198,7 +192,6 @@ async def test_commands_request_and_reply(shell: Shell) -> None:
 # killed or paused while it had the event.
 
 
-# How many events there are, and how many peers.
 FEW = pytest.param((24, 3), id="few")
 FULL = pytest.param((400, 5), marks=pytest.mark.campaign, id="full")
 ALL = "price >= 0"
@@ -213,14 +206,12 @@ def fleet(tmp_path: Path, size: tuple[int, int]) -> Iterator[Fleet]:
 
 @attrs.define(eq=False)
 class Work:
-    # By event, the peers at which workers got it.
     got: dict[str, list[str]] = attrs.field(factory=dict)
     dealt: Counter[str] = attrs.field(factory=Counter)  # by event, how often it was acknowledged
 
     async def worker(
         self, fleet: Fleet, peer: str, pause_s: float = 0.02, *, task_status: trio.TaskStatus[None]
     ) -> None:
-        """Deal with events one after another, over restarts of the node."""
         async with open_client(fleet.address(peer), patience_s=600) as client:
             await client.join("work", ALL, "workers")
             task_status.started()
@@ -238,16 +229,14 @@ class Work:
 async def at_work(fleet: Fleet, peers: Sequence[str], pause_s: float = 0.02) -> AsyncIterator[Work]:
     work = Work()
     await fleet.ready()
-    async with trio.open_nursery() as nursery:
+    async with running() as nursery:
         for peer in peers:
             await nursery.start(work.worker, fleet, peer, pause_s)
         await leader_of(fleet, peers)
         yield work
-        nursery.cancel_scope.cancel()
 
 
 async def leader_of(fleet: Fleet, peers: Sequence[str]) -> str:
-    """Wait until one of these peers leads all of them; which it is."""
     with trio.fail_after(PATIENCE_S):
         while True:
             groups: dict[str, Any] = {}
@@ -269,18 +258,15 @@ async def settled(work: Work, publisher: Publisher, events: int) -> None:
 
 
 @pytest.mark.parametrize("size", [FEW, FULL])
-async def test_each_event_goes_to_one_worker_of_any_peer(
-    fleet: Fleet, size: tuple[int, int]
-) -> None:
+async def test_each_event_goes_to_a_worker_of_any_peer(fleet: Fleet, size: tuple[int, int]) -> None:
     """A worker that comes later gets what was waiting; one peer's workers cannot do it all."""
     events, (*first, last) = size[0], fleet.names
-    async with at_work(fleet, first, pause_s=0.05) as work, trio.open_nursery() as nursery:
+    async with at_work(fleet, first, pause_s=0.05) as work, running() as nursery:
         publisher = Publisher(fleet, last)
         nursery.start_soon(publisher.run, events, 0.02)
         await until(lambda: len(work.dealt) > events // 3)
         await nursery.start(work.worker, fleet, last)
         await settled(work, publisher, events)
-        nursery.cancel_scope.cancel()
     assert work.twice() == {}
     assert len({peer for peers in work.got.values() for peer in peers}) >= len(first)
 
@@ -292,7 +278,7 @@ async def test_a_paused_leader_is_replaced_and_follows_when_it_is_back(
 ) -> None:
     """Its questions to the others may be without an answer when it is paused; it asks again."""
     events, members = size[0], fleet.names[1:]
-    async with at_work(fleet, members) as work, trio.open_nursery() as nursery:
+    async with at_work(fleet, members) as work, running() as nursery:
         publisher = Publisher(fleet, fleet.names[0])
         nursery.start_soon(publisher.run, events, 0.2)
         await until(lambda: len(work.dealt) > events // 6)
@@ -311,23 +297,18 @@ async def test_a_paused_leader_is_replaced_and_follows_when_it_is_back(
         fleet.send(leader, signal.SIGCONT)
         await settled(work, publisher, events)
         await leader_of(fleet, members)
-        nursery.cancel_scope.cancel()
     twice = work.twice()
     assert len(twice) <= 2
     assert all(leader in peers for peers in twice.values())
 
 
 @at_full_size
-async def test_what_waits_survives_a_restart_of_all_and_is_done_once(
-    fleet: Fleet, size: tuple[int, int]
-) -> None:
+async def test_what_waits_survives_a_restart_of_all(fleet: Fleet, size: tuple[int, int]) -> None:
     events, members = size[0] // 2, fleet.names[:2]
-    async with at_work(fleet, members, pause_s=0.05) as work, trio.open_nursery() as nursery:
+    async with at_work(fleet, members, pause_s=0.05) as work, running() as nursery:
         publisher = Publisher(fleet, fleet.names[2])
         nursery.start_soon(publisher.run, events, 0.01)
         await until(lambda: len(publisher.acknowledged) + publisher.uncertain == events)
-        nursery.cancel_scope.cancel()
-    # No worker is there any more, and the rest waits, over a restart too.
     left = publisher.acknowledged - set(work.dealt)
     fleet.kill(*members)
     fleet.start(*members)

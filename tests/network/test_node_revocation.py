@@ -53,8 +53,7 @@ async def test_who_is_revoked_is_cut_off_and_others_go_on(cluster: MadeCluster) 
         events = crowd.peers[rest[1]].subscribe("price > 5")
         await rounds_pass(*(crowd.peers[key] for key in rest), rounds=8)
         published = await crowd.publish(rest[4], 6)
-        assert await take_ids(events, 1) == {published}
-        assert connected(crowd, bad) == set()
+        assert (await take_ids(events, 1), connected(crowd, bad)) == ({published}, set())
         assert sum(crowd.peers[key].counters.refused["revoked"] for key in rest) > 0
 
 
@@ -94,7 +93,6 @@ async def test_who_was_revoked_while_away_learns_it(cluster: MadeCluster) -> Non
 
 
 async def test_nobody_is_talked_into_being_revoked(cluster: MadeCluster) -> None:
-    """By a proof of somebody else's revocation, or one that the authority did not sign."""
     async with member_peers(cluster, 2) as crowd:
         first, other = crowd.peers
         revoke(crowd, cluster.admit("bad").identity.key)
@@ -175,8 +173,7 @@ async def test_a_connection_ends_with_the_certificate(cluster: MadeCluster) -> N
             assert peer.gauges().connections == 1
             crowd.offset_s = -1000 * DAY_S
             await trio.sleep(20)
-            assert peer.gauges().connections == 0
-            assert peer.counters.refused["certificate"] == 1
+            assert (peer.gauges().connections, peer.counters.refused["certificate"]) == (0, 1)
             assert attack.goodbye == "refused: its certificate has expired"
 
 
@@ -191,11 +188,10 @@ async def test_a_wrong_list_costs_the_connection(cluster: MadeCluster) -> None:
     """One of another number than announced would make the peer ask again and again."""
     async with member_peers(cluster, 2) as crowd:
         first, other = crowd.peers
-        lists = (
+        for number, wrong, words in (
             (1, forged_list(crowd, other), "not signed by the cluster's authority"),
             (1 << 60, RevocationList(cluster.first.authority.cluster), "number is"),
-        )
-        for number, wrong, words in lists:
+        ):
             async with attacker(crowd, first, cluster.admit(f"liar {number}")) as attack:
                 await attack.send("revocations", number=number)
                 await attack.next_frame("revocations wanted")

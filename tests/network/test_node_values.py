@@ -26,7 +26,7 @@ from support.memory_transport import Faults, MemoryNetwork
 from support.node_fleets import Fleet, Publisher, running_fleet, until
 from support.node_processes import Shell
 from support.transport_peers import on_jumping_clock
-from support.waiting import comes_true, eventually
+from support.waiting import comes_true, eventually, running
 
 pytestmark = pytest.mark.usefixtures("each_preset")
 
@@ -34,7 +34,6 @@ KEYS = [1 + (i << 58) for i in range(5)]
 # As many as there are subscriptions for: their boxes have to become coarser.
 AT_ONCE_EACH = 16
 EVENTS_EACH = 2
-# As of nodes.
 INTERVALS = {"key_intervals": 4}
 
 
@@ -105,8 +104,6 @@ async def test_named_expressions_get_what_came_while_their_peer_was_away(tmp_pat
             ids = [event.id for event in await taken(stream)]
             assert sorted(ids) == wanted(one, published), (seed, one.text)
 
-
-# Last values.
 
 FEW = [1 + (i << 58) for i in range(larger(4, 6))]
 PEERS = larger(2, 3)  # in processes
@@ -187,7 +184,6 @@ async def test_what_expires_is_gone_everywhere(tmp_path: Path) -> None:
 
 @on_jumping_clock
 async def test_a_clock_that_was_wrong_does_no_lasting_harm(tmp_path: Path) -> None:
-    """One peer's clock is two hours ahead for a while, or behind, and then right again."""
     async with a_crowd(tmp_path) as crowd:
         wrong, other = crowd.peers[FEW[1]], crowd.peers[FEW[2]]
         events = wrong.subscribe("price >= 0")
@@ -236,9 +232,6 @@ def test_commands_keep_and_print_last_values(one_node: Shell) -> None:
         assert (event["values"], event["last"]) == ({"symbol": "IBM", "price": 2}, "symbol")
 
 
-# Order of each publisher's events.
-
-
 PLACES = [1 + (i << 58) for i in range(larger(5, 6))]
 # Frames overtake each other, so that events do without order.
 OVERTAKING = Faults(latency_s=(0.0, 0.5))
@@ -252,7 +245,6 @@ EVENTS = larger(24, 40)
 @attrs.define(eq=False)
 class Reader:
     peer: Peer
-    # The events, and whether each was late.
     got: list[tuple[Event, bool]] = attrs.field(factory=list)
 
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
@@ -309,7 +301,6 @@ class Run:
                 await trio.sleep(self.draws.uniform(0, 0.2))
 
     async def settled(self) -> None:
-        """Wait until the readers have everything, and check its order."""
         await eventually(
             lambda: all(self.due <= {event.id for event, _ in one.got} for one in self.readers),
             REPAIR_S,
@@ -322,10 +313,7 @@ class Run:
 @asynccontextmanager
 async def a_run(folder: Path, seed: int = 1) -> AsyncIterator[Run]:
     network = MemoryNetwork(seed, CALM)
-    async with (
-        memory_peers(folder, *PLACES, network=network) as crowd,
-        trio.open_nursery() as nursery,
-    ):
+    async with memory_peers(folder, *PLACES, network=network) as crowd, running() as nursery:
         await crowd.whole()
         readers = [Reader(crowd.peers[key]) for key in PLACES[:3]]
         for reader in readers:
@@ -333,14 +321,11 @@ async def a_run(folder: Path, seed: int = 1) -> AsyncIterator[Run]:
         await crowd.rounds(10)
         network.faults = OVERTAKING
         yield Run(crowd, readers, random.Random(seed))
-        nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("faults", [OVERTAKING, ROUGH], ids=["late", "rough"])
 @on_jumping_clock
-async def test_events_of_several_publishers_come_in_their_order(
-    tmp_path: Path, faults: Faults
-) -> None:
+async def test_events_of_several_publishers_come_in_order(tmp_path: Path, faults: Faults) -> None:
     async with a_run(tmp_path) as run:
         network = run.crowd.network
         network.faults = faults
@@ -361,7 +346,6 @@ async def test_what_a_publisher_that_crashes_had_published_still_comes(tmp_path:
         await run.crowd.crash(PLACES[-1])
         await run.settled()
         assert trio.current_time() - before < 3 * HELD_UP_S
-        # Others are held up by it no longer.
         await run.publish(PLACES[-2])
         await run.settled()
 
@@ -386,21 +370,19 @@ def fleet(tmp_path: Path) -> Iterator[Fleet]:
 @pytest.mark.campaign
 @pytest.mark.parametrize("each_preset", ["kindred"], indirect=True)
 async def test_a_name_gets_all_in_order_though_its_node_is_killed(fleet: Fleet) -> None:
-    """Its node is killed with events in every state, and a relay as well."""
     got: list[ReceivedEvent] = []
     here, relay, *publishers = fleet.names
     await fleet.ready()
 
     async def read(*, task_status: trio.TaskStatus[None]) -> None:
-        address = fleet.address(here)
-        async with open_client(address, "ada", ordered=True, patience_s=600) as client:
+        async with open_client(fleet.address(here), "ada", ordered=True, patience_s=600) as client:
             await client.subscribe("all", "price >= 0")
             task_status.started()
             async for event in client.events:
                 got.append(event)
                 await client.settle(event)
 
-    async with trio.open_nursery() as readers:
+    async with running() as readers:
         await readers.start(read)
         await trio.sleep(2)  # four rounds, from which on events are promised
         published = [Publisher(fleet, name) for name in publishers]
@@ -414,6 +396,5 @@ async def test_a_name_gets_all_in_order_though_its_node_is_killed(fleet: Fleet) 
                 fleet.start(gone)
         due = set.union(*(one.acknowledged for one in published))
         await until(lambda: due <= {event.id for event in got}, 90)
-        readers.cancel_scope.cancel()
     assert len(due) > 60
     check_order([(event, event.late) for event in got], due)

@@ -52,8 +52,7 @@ async def test_by_bid_a_publication_reaches_every_subscriber_once(tmp_path: Path
     async with memory_scot(tmp_path, settings=ScotSettings(routing="bid")) as scot:
         clients = await scot.subscribers(all=WANTED)
         publisher = await scot.client(scot.number("b", 1), "publisher")
-        sent = {await publisher.publish({"x": n}) for n in range(5)}
-        await all_got(clients, sent)
+        await all_got(clients, {await publisher.publish({"x": n}) for n in range(5)})
         await clients[1].unsubscribe("all")
         await scot.settle()
         tables = [node.family.sizes(node.engine.broker) for node in scot.nodes.values()]
@@ -146,9 +145,7 @@ async def test_a_message_that_has_no_place_costs_its_sender_the_connection(tmp_p
         await all_got(clients, {await publisher.publish({"x": 2})})
 
 
-async def test_congestion_is_measured_on_the_queues_of_connections(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_long_queues_are_congestion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with memory_scot(tmp_path, settings=ScotSettings()) as scot:
         clients = await scot.subscribers(all=WANTED)
         host, far = scot.at("a", 0), scot.number("a", 1)
@@ -224,8 +221,7 @@ async def test_a_broker_remembers_its_clients_and_their_letters(tmp_path: Path) 
 
 
 async def test_a_broker_started_again_waits_for_neighbours_not_for_ever(tmp_path: Path) -> None:
-    overlay = Scot(Factor.path("ab"), Factor.complete(2))
-    async with memory_scot(tmp_path, scot=overlay) as scot:
+    async with memory_scot(tmp_path, scot=Scot(Factor.path("ab"), Factor.complete(2))) as scot:
         here, there, missing = scot.number("a", 0), scot.number("b", 0), scot.number("a", 1)
         ada = await scot.client(there, "ada", wants=WANTED)
         for number in list(scot.nodes):
@@ -244,9 +240,6 @@ async def test_a_broker_started_again_waits_for_neighbours_not_for_ever(tmp_path
         assert len(ada.got) == 1
 
 
-# Any broker fails, or any link.
-
-
 EDGES = [("a", "b"), ("b", "c"), ("b", "d"), ("d", "e")]
 LARGE = Scot(Factor.of("abcde", EDGES), Factor.complete(3))
 EACH = {SCOT: 6, LARGE: 24}
@@ -258,16 +251,13 @@ Link = tuple[BrokerLabel, BrokerLabel]
 
 
 def publishers(scot: Scot) -> list[BrokerLabel]:
-    """A broker at one end, and one of another cluster at the other end."""
     return [BrokerLabel(scot.regions[0], 0), BrokerLabel(scot.regions[-1], 1)]
 
 
 def cases(small: BrokerLabel | Link, large: Iterable[BrokerLabel | Link]) -> pytest.MarkDecorator:
-    """What fails of the small overlay, and, as a campaign, of the large one."""
-    campaign = [pytest.param(LARGE, one, marks=pytest.mark.campaign) for one in large]
     return pytest.mark.parametrize(
         ("overlay", "failure"),
-        [(SCOT, small), *campaign],
+        [(SCOT, small), *[pytest.param(LARGE, one, marks=pytest.mark.campaign) for one in large]],
         ids=lambda one: f"{one.broker_count} brokers" if isinstance(one, Scot) else str(one),
     )
 
@@ -289,8 +279,7 @@ class Burst:
         return EACH[self.scot.scot]
 
     async def publish(self, place: BrokerLabel) -> None:
-        node = self.scot.at(*place)
-        publisher = await MemoryClient.attach(node, f"publisher at {place}")
+        publisher = await MemoryClient.attach(self.scot.at(*place), f"publisher at {place}")
         for n in range(self.each):
             if n == self.each // 3:
                 self.fail.set()

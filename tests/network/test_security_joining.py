@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from unittest.mock import AsyncMock
 
@@ -30,7 +31,7 @@ from gossamer.node.store.writer import writing_to
 from gossamer.protocol.kernel.errors import ConfigError
 from support.clusters import MadeCluster, made_cluster
 from support.transport_peers import on_jumping_clock
-from support.waiting import at_once, eventually, from_host, soon
+from support.waiting import at_once, eventually, from_host, running, soon
 
 LOOPBACK = "127.0.0.1"
 
@@ -50,10 +51,8 @@ async def open_desk(
 @asynccontextmanager
 async def serving(desk: JoinServer, host: str = LOOPBACK) -> AsyncIterator[int]:
     listeners = await trio.open_tcp_listeners(0, host=host)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(serve_joins, desk, listeners)
+    async with running(partial(serve_joins, desk, listeners)):
         yield listeners[0].socket.getsockname()[1]
-        nursery.cancel_scope.cancel()
 
 
 def invitation(cluster: MadeCluster, *ports: int, host: str = LOOPBACK) -> Token:
@@ -66,9 +65,7 @@ async def enter(cluster: MadeCluster, port: int, folder: Path, name: str = "new"
     return await join(invitation(cluster, port).to_text(), folder / name, name)
 
 
-async def test_a_name_that_a_member_has_is_refused_until_that_one_is_revoked(
-    cluster: MadeCluster, tmp_path: Path
-) -> None:
+async def test_names_are_taken_until_revoked(cluster: MadeCluster, tmp_path: Path) -> None:
     """The token is good for another name; the desk's own name is taken, too."""
     async with open_desk(cluster) as (desk, port):
         await enter(cluster, port, tmp_path, "kitchen")
@@ -91,7 +88,6 @@ def closed_port() -> int:
 
 @asynccontextmanager
 async def call(port: int) -> AsyncIterator[trio.SSLStream[trio.SocketStream]]:
-    """A connection to a desk, with which a test does as it likes."""
     async with await trio.open_tcp_stream(LOOPBACK, port) as connection:
         tls = trio.SSLStream(connection, join_client_context(), https_compatible=True)
         await tls.do_handshake()
@@ -112,10 +108,8 @@ async def test_a_token_makes_a_member(cluster: MadeCluster, tmp_path: Path, host
         token = invitation(cluster, port, host=host)
         cluster.registrar.revoke(cluster.store, "gone", cluster.now)
         member = await join(token.to_text(), tmp_path / "new", "kitchen")
-    assert desk.counts == {"admitted": 1}
-    assert member == open_membership(tmp_path / "new")
-    assert member.authority == cluster.first.authority
-    assert member.certificate.name == "kitchen"
+    assert (desk.counts, member) == ({"admitted": 1}, open_membership(tmp_path / "new"))
+    assert (member.authority, member.certificate.name) == (cluster.first.authority, "kitchen")
     assert member.revoked.forbids(gone.identity.key, 0)
     names = {path.name for path in (tmp_path / "new").iterdir()}
     assert names == {"peer.key", "peer.pem", "ca.pem", "revoked.json"}
@@ -129,8 +123,7 @@ async def test_a_lost_answer_to_a_join_is_made_good(cluster: MadeCluster, tmp_pa
         for name in ("peer.pem", "ca.pem", "revoked.json"):
             (tmp_path / "new" / name).unlink()
         found = await join(text, tmp_path / "new", "kitchen")
-    assert found.certificate == lost.certificate
-    assert desk.counts == {"admitted": 2}
+    assert (found.certificate, desk.counts) == (lost.certificate, {"admitted": 2})
 
 
 async def test_tokens_that_are_no_good_are_told_apart(cluster: MadeCluster, tmp_path: Path) -> None:
@@ -138,9 +131,8 @@ async def test_tokens_that_are_no_good_are_told_apart(cluster: MadeCluster, tmp_
         good, used = (invitation(cluster, port) for _ in range(2))
         await join(used.to_text(), tmp_path / "hall", "hall")
         expired = cluster.registrar.invite(cluster.store, good.addresses, time.time() - 100, 60)
-        unknown = evolve(good, secret=b"?" * 16)
         for token, cause in (
-            (unknown, join_protocol.UNKNOWN),
+            (evolve(good, secret=b"?" * 16), join_protocol.UNKNOWN),
             (expired, join_protocol.EXPIRED),
             (used, join_protocol.USED),
         ):
@@ -152,8 +144,7 @@ async def test_tokens_that_are_no_good_are_told_apart(cluster: MadeCluster, tmp_
 
 
 async def test_a_member_without_the_authority_refuses(cluster: MadeCluster, tmp_path: Path) -> None:
-    desk = JoinServer(cluster.admit("other"), None)
-    async with serving(desk) as port:
+    async with serving(JoinServer(cluster.admit("other"), None)) as port:
         with pytest.raises(JoinError, match=r"holds no ca\.key") as caught:
             await enter(cluster, port, tmp_path)
     assert caught.value.cause == join_protocol.NO_AUTHORITY
@@ -221,7 +212,7 @@ async def test_a_right_token_among_wrong_is_heard(cluster: MadeCluster, tmp_path
 async def test_who_guesses_keeps_nobody_else_out(cluster: MadeCluster, tmp_path: Path) -> None:
     """From the same address, as fast as it is answered, and more at a time than are heard."""
     limits = JoinLimits(refusals=2, first_wait_s=0.02, longest_wait_s=0.1, asking=2)
-    async with open_desk(cluster, limits=limits) as (desk, port), trio.open_nursery() as nursery:
+    async with open_desk(cluster, limits=limits) as (desk, port), running() as nursery:
         bad = evolve(invitation(cluster, port), secret=b"?" * 16).to_text()
 
         async def guess(folder: Path) -> None:
@@ -233,7 +224,6 @@ async def test_who_guesses_keeps_nobody_else_out(cluster: MadeCluster, tmp_path:
             nursery.start_soon(guess, tmp_path / f"bad {number}")
         await eventually(lambda: desk.counts["unknown"] >= 20)
         assert await enter(cluster, port, tmp_path, "good")
-        nursery.cancel_scope.cancel()
 
 
 @on_jumping_clock
@@ -277,7 +267,6 @@ async def test_a_bad_request_is_refused(cluster: MadeCluster, message: bytes) ->
 
 
 async def test_a_replayed_request_is_refused(cluster: MadeCluster, tmp_path: Path) -> None:
-    """The very bytes that were good in one exchange are not in the next."""
     async with writing_to(cluster.store) as writer:
         admit = AsyncMock(side_effect=admit_with(cluster.registrar, writer))
         desk = JoinServer(cluster.first, admit)

@@ -31,6 +31,7 @@ from support.soaking import (
     Watch,
     last_values,
 )
+from support.waiting import running
 
 PEERS = 6
 # Between two events of each peer, about.
@@ -90,7 +91,6 @@ class Use:
     browser: Browser
 
     def missing(self) -> dict[str, set[str]]:
-        """What was acknowledged and has not come, by who should have it."""
         due = set(self.run.published)
         others = {"program": due - set(self.program.got), "printer": due - set(self.printer.got)}
         lacking = self.run.missing(trio.current_time()) | others
@@ -141,7 +141,6 @@ async def in_use(fleet: Fleet, length: Length) -> AsyncIterator[Use]:
 
 
 async def subscribed(nodes: FleetNodes, key: int, count: int) -> None:
-    """Wait until a node has the subscriptions of what runs in threads and processes, too."""
     async with nodes.fleet.client(nodes.names[key]) as client:
         with trio.fail_after(SETTLED_S):
             while (await client.status())["subscriptions"] < count:
@@ -157,35 +156,30 @@ async def test_a_cluster_used_for_long_stays_as_it_was(fleet: Fleet, length: Len
     """
     watch = Watch(fleet, length.look_s)
     await fleet.ready(patience_s=SETTLED_S)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(watch.run)
-        async with in_use(fleet, length) as use:
-            soak = Soak(use.run, length.gap_s)
-            await trio.sleep(length.gap_s)
-            before = {name: look.descriptors for name in fleet.names if (look := watch.look(name))}
-            until = trio.current_time() + 60 * length.minutes
-            async with trio.open_nursery() as events:
-                events.start_soon(soak.churn, until)
-                events.start_soon(soak.floods, until)
-            use.run.stopping = True
-            await soak.settled()
-            await fleet.ready(patience_s=SETTLED_S)
-            with trio.move_on_after(SETTLED_S):
-                while leaked := more_than(watch, before):
-                    await trio.sleep(1)
-            with trio.move_on_after(SETTLED_S):
-                while lost := use.missing():
-                    await trio.sleep(0.2)
-            symbols = {one.symbol for one in use.run.published.values() if one.is_last}
-            values = {
-                name: await last_values(use.run.crowd, key, symbols)
-                for key, name in use.run.crowd.names.items()
-            }
-        nursery.cancel_scope.cancel()
+    async with running(watch.run), in_use(fleet, length) as use:
+        soak = Soak(use.run, length.gap_s)
+        await trio.sleep(length.gap_s)
+        before = {name: look.descriptors for name in fleet.names if (look := watch.look(name))}
+        until = trio.current_time() + 60 * length.minutes
+        async with trio.open_nursery() as events:
+            events.start_soon(soak.churn, until)
+            events.start_soon(soak.floods, until)
+        use.run.stopping = True
+        await soak.settled()
+        await fleet.ready(patience_s=SETTLED_S)
+        with trio.move_on_after(SETTLED_S):
+            while leaked := more_than(watch, before):
+                await trio.sleep(1)
+        with trio.move_on_after(SETTLED_S):
+            while lost := use.missing():
+                await trio.sleep(0.2)
+        symbols = {one.symbol for one in use.run.published.values() if one.is_last}
+        values = {
+            name: await last_values(use.run.crowd, key, symbols)
+            for key, name in use.run.crowd.names.items()
+        }
     report(watch, soak, use, length)
-    assert lost == {}
-    assert leaked == {}
-    assert grown(watch, length) == {}
+    assert (lost, leaked, grown(watch, length)) == ({}, {}, {})
     check_logs(fleet)
     check_accounts(use, values)
 
@@ -199,10 +193,9 @@ def more_than(watch: Watch, before: Mapping[str, Mapping[str, int]]) -> dict[str
 
 
 def grown(watch: Watch, length: Length) -> dict[str, str]:
-    trends = watch.trends(length.warm_up_s)
     return {
         f"{name} ({pid})": str(one)
-        for (name, pid), one in trends.items()
+        for (name, pid), one in watch.trends(length.warm_up_s).items()
         if one is not None and not one.is_flat
     }
 

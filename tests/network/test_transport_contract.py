@@ -60,8 +60,7 @@ async def test_frames_go_both_ways_in_order_between_known_peers(make: MakeTransp
         await one.heard.until(lambda: len(one.heard.frames) == 300)
         for heard, key in ((one.heard, 2), (two.heard, 1)):
             assert [frame["number"] for _, frame in heard.frames] == list(range(300))
-            assert {sender for sender, _ in heard.frames} == {key}
-            assert heard.ups == [key]
+            assert ({sender for sender, _ in heard.frames}, heard.ups) == ({key}, [key])
         near, far = one.pool.get(2), two.pool.get(1)
         assert near is not None
         assert far is not None
@@ -118,14 +117,12 @@ async def test_a_peer_is_met_by_its_address_alone_unless_it_is_refused(make: Mak
         met: list[Admitted] = []
         before = one.pool.dials
         for _ in range(2):
-            identity = await one.pool.meet(addresses, met.append)
-            assert identity.key == 2
+            assert (await one.pool.meet(addresses, met.append)).key == 2
         assert [admitted.identity.key for admitted in met] == [2, 2]
         assert one.heard.ups == [2], "the second time there was a connection already"
         await one.pool.send(2, message(b"hello"))
         await two.heard.until(lambda: bool(two.heard.frames))
-        assert one.pool.dials - before == 2
-        assert one.pool.dials_failed == 0
+        assert (one.pool.dials - before, one.pool.dials_failed) == (2, 0)
 
 
 async def test_pauses_in_reading_are_counted_for_all_connections(make: MakeTransport) -> None:

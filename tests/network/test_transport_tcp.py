@@ -31,7 +31,7 @@ from support.transport_peers import (
     plain_transport,
     tls_transport,
 )
-from support.waiting import PATIENCE_S, from_host, soon
+from support.waiting import PATIENCE_S, from_host, running, soon
 
 LIMITS = Limits()
 MEMBERS = 20
@@ -41,7 +41,6 @@ MEMBERS = 20
 async def listening(
     transport: Transport, address: Address = LOOPBACK
 ) -> AsyncIterator[tuple[Address, list[Admitted]]]:
-    """Somebody who listens, and whom it admitted."""
     came: list[Admitted] = []
 
     async def stay(admitted: Admitted) -> None:
@@ -49,11 +48,9 @@ async def listening(
         await trio.sleep_forever()
 
     (listener,) = await transport.listen([address])
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(listener.serve, stay)
+    async with running(partial(listener.serve, stay)):
         with trio.fail_after(PATIENCE_S):
             yield listener.address, came
-        nursery.cancel_scope.cancel()
     await listener.aclose()
 
 
@@ -171,22 +168,18 @@ async def test_both_versions_of_ip_serve_one_peer() -> None:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError:
         pytest.skip("this machine has no IPv6 loopback")
-    transport = tls_transport(2, LIMITS)
-    four, six = await transport.listen([LOOPBACK, Address("::1", 0)])
+    four, six = await tls_transport(2, LIMITS).listen([LOOPBACK, Address("::1", 0)])
     dialler = tls_transport(1, LIMITS)
 
     async def nothing(_: Admitted) -> None:
         await trio.lowlevel.checkpoint()
 
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(four.serve, nothing)
-        nursery.start_soon(six.serve, nothing)
+    async with running(partial(four.serve, nothing), partial(six.serve, nothing)):
         for listener in (four, six):
             async with dialled(dialler, listener.address) as admitted:
                 assert admitted.remote == listener.address
         async with dialled(dialler, four.address, six.address) as both:
             assert both.remote == six.address, "IPv6 goes first"
-        nursery.cancel_scope.cancel()
     for listener in (four, six):
         await listener.aclose()
 
@@ -232,7 +225,6 @@ async def test_the_oldest_stranger_makes_room_for_one_more(limit: str) -> None:
 
 
 async def test_silent_strangers_keep_no_member_out() -> None:
-    """Neither those from the members' own address, of all members, nor those from many others."""
     transport = tls_transport(999, Limits())
     async with listening(transport) as (address, came), AsyncExitStack() as stack:
         for host in ("127.0.0.1", *(f"127.0.0.{number}" for number in range(2, 100))):
@@ -245,9 +237,8 @@ async def test_silent_strangers_keep_no_member_out() -> None:
 
 
 async def test_who_knocks_all_the_time_keeps_no_member_out() -> None:
-    """A stranger that comes back as soon as it had to make room."""
     transport = tls_transport(999, Limits(strangers=16, per_address=8))
-    async with listening(transport) as (address, came), trio.open_nursery() as nursery:
+    async with listening(transport) as (address, came), running() as nursery:
 
         async def knock(host: str) -> None:
             while True:
@@ -262,7 +253,6 @@ async def test_who_knocks_all_the_time_keeps_no_member_out() -> None:
             async with dialled(tls_transport(key, LIMITS), address):
                 pass
         await soon(lambda: len(came) == 5)
-        nursery.cancel_scope.cancel()
 
 
 async def test_admitted_peers_are_no_strangers() -> None:

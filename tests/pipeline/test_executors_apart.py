@@ -21,7 +21,7 @@ from gossamer.sim.results.sweeps.plan import read_sweep
 from gossamer.spark.gateway import find_java_home
 from gossamer.spark.shipping.packing import ENVIRONMENT_FILE, ZIP_FILE, make_package, package_files
 from gossamer.spark.sweep.task import finished_points
-from support import checkout, small_sweeps
+from support import checkout, spark_results
 from support.draws import Draws
 from support.object_store import BUCKET, ObjectStore, object_store
 from support.spark_processes import (
@@ -159,7 +159,7 @@ def test_killed_workers_or_driver_change_nothing(
         assert {one.name: one.read_bytes() for one in (workload / table).tables()} == files
         assert len(files) == 3
 
-    small = small_sweeps.sweep_file(tmp_path, 4, more="[grid]\nnodes = [20, 24]\n")
+    small = spark_results.sweep_file(tmp_path, 4, more="[grid]\nnodes = [20, 24]\n")
     file = checkout.ROOT / "examples" / "spark" / "sizes.toml" if full else small
     points = len(read_sweep(file).points)
     resumable = ("sweep", str(file), "--out", str(sweep), *sent)

@@ -32,7 +32,7 @@ from gossamer.spark.session import SessionSettings, spark_session
 from gossamer.spark.sweep.running import SweepOptions, run_sweep
 from gossamer.spark.sweep.task import run_on
 from gossamer.spark.workload.writing import write_workload
-from support import made_up_results, small_sweeps, spark_processes, spark_results
+from support import made_up_results, spark_processes, spark_results
 
 LARGE = "nodes = 60\nrounds = 40\n[events]\nper_round = 20\nwarm_up_rounds = 6\n"
 GUARD = "spark.driver.maxResultSize"
@@ -62,7 +62,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Apart:
     command = shlex.join([*spark_processes.apart_from(found.folder, found.seen), sys.executable])
     found.python.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
     found.python.chmod(0o755)
-    small_sweeps.sweep_file(found.folder, points=6)
+    spark_results.sweep_file(found.folder, points=6)
     made_up_results.write_run(found.folder / "run")
     return found
 
@@ -108,7 +108,7 @@ def test_results_larger_than_spark_carries_are_kept(session: Any, tmp_path: Path
     try:
         with pytest.raises(Exception, match=GUARD):
             session.range(100_000).collect()
-        file, out = small_sweeps.sweep_file(tmp_path, 1, LARGE), tmp_path / "out"
+        file, out = spark_results.sweep_file(tmp_path, 1, LARGE), tmp_path / "out"
         done = spark_processes.run_spark_here("sweep", str(file), "--out", str(out))
     finally:
         guards.set(GUARD, before)
@@ -179,7 +179,7 @@ def test_a_workload_that_a_signal_ends_leaves_nothing(
 @pytest.mark.usefixtures("session")
 def test_a_sweep_is_alone_and_keeps_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before, a sweep resumed beside a live one ran its points again, and called them failed."""
-    file, out = small_sweeps.sweep_file(tmp_path, points=3), tmp_path / "out"
+    file, out = spark_results.sweep_file(tmp_path, points=3), tmp_path / "out"
     command = ("sweep", str(file), "--out", str(out), "--at-once", "1")
     asked: list[str] = []
 
@@ -256,7 +256,7 @@ def test_temporary_files_need_room(disk: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def large_results(session: Any, text: str, label: str, shared: handover.SharedFolder) -> Path:
-    results = small_sweeps.made_up_results(session, text, label, shared)
+    results = spark_results.made_up_results(session, text, label, shared)
     (results / "events.parquet").write_bytes(bytes(350_000))
     return results
 
@@ -264,18 +264,18 @@ def large_results(session: Any, text: str, label: str, shared: handover.SharedFo
 def test_a_sweep_that_fills_a_disk_keeps_runs(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "run_on", large_results)
     with pytest.raises(OSError, match="No space left on device"):
-        small_sweeps.run_made_up(disk / "out", 5)
+        spark_results.run_made_up(disk / "out", 5)
     runs = disk / "out.unfinished" / "runs"
     assert sorted(path.name for path in runs.iterdir()) == ["p0", "p1"]
-    monkeypatch.setattr(running, "run_on", small_sweeps.made_up_results)
-    outcome = small_sweeps.run_made_up(disk / "out", 5, resume=True)
+    monkeypatch.setattr(running, "run_on", spark_results.made_up_results)
+    outcome = spark_results.run_made_up(disk / "out", 5, resume=True)
     assert (outcome.ran, outcome.failed) == (3, {})
 
 
 def test_a_sweep_on_a_full_disk_leaves_nothing(disk: Path) -> None:
     fill(disk, 0)
     with pytest.raises(OSError, match="No space left on device"):
-        small_sweeps.run_made_up(disk / "out", 2)
+        spark_results.run_made_up(disk / "out", 2)
     assert [path.name for path in disk.iterdir()] == ["filling"]
 
 

@@ -45,9 +45,8 @@ from gossamer.spark.workload.writing import write_row_table, write_workload
 from support.draws import larger
 from support.made_up_results import contents, write_run, write_runs
 from support.object_store import BUCKET, ObjectStore
-from support.small_sweeps import sweep_file
 from support.spark_processes import run_spark_here
-from support.spark_results import crunch
+from support.spark_results import crunch, sweep_file
 
 WISHES = {
     "churn": WorkloadRequest(subscriptions=2_000, seed=3, settings={"crowd_nodes": 50}),

@@ -25,7 +25,7 @@ from gossamer.sim.study.tasks import run_tasks
 from gossamer.spark import errors, gateway, handover, jobs
 from gossamer.spark.sweep.runner import tasks_on_spark
 from gossamer.spark.sweep.running import SweepOptions, run_sweep
-from support import checkout, installed_command, small_sweeps
+from support import checkout, installed_command, spark_results
 from support.spark_processes import (
     HUNG_S,
     Cluster,
@@ -40,7 +40,7 @@ from support.spark_processes import (
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     varied = '[grid]\nnodes = [20, 24]\nsystem = ["kindred", "baseline"]\n'
-    return small_sweeps.sweep_file(tmp_path, 2, more=varied)
+    return spark_results.sweep_file(tmp_path, 2, more=varied)
 
 
 def hashes(folder: Path) -> dict[str, str]:
@@ -151,20 +151,20 @@ class Worker:
         if self.losses.get(label, 0) > 0:
             self.losses[label] -= 1
             raise errors.WorkerLost(f"{label}: a worker was lost while it was at work")
-        return small_sweeps.made_up_results(_session, _text, label, shared)
+        return spark_results.made_up_results(_session, _text, label, shared)
 
 
 def test_lost_workers_are_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     worker = Worker({"p1": 2, "p3": 9}, {"p2": ResultsError(Path("x"), "is no scenario")})
     monkeypatch.setattr(running, "run_on", worker.run_on)
-    outcome = small_sweeps.run_made_up(tmp_path / "out", 5, retries=2)
+    outcome = spark_results.run_made_up(tmp_path / "out", 5, retries=2)
     assert [worker.asked.count(point) for point in ("p1", "p2", "p3")] == [3, 1, 3]
     assert (outcome.ran, str(outcome.folder)) == (3, str(tmp_path / "out.unfinished"))
     lost = "p3: a worker was lost while it was at work"
     assert outcome.failed == {"p2": "x is no scenario", "p3": lost}
     worker.reasons.clear()
     worker.losses.clear()
-    again = small_sweeps.run_made_up(tmp_path / "out", 5, resume=True)
+    again = spark_results.run_made_up(tmp_path / "out", 5, resume=True)
     assert (again.ran, again.failed) == (2, {})
     names = {path.name for path in (tmp_path / "out" / "runs").iterdir()}
     assert names == {f"p{i}" for i in range(5)}
@@ -187,7 +187,7 @@ def test_a_sweep_that_cannot_go_on_is_not_tried_again_and_leaves_nothing(
     monkeypatch.setattr(running, "run_on", worker.run_on)
     sentence = "No space left" if is_full else "p0: the cluster ended the session, or is gone"
     with pytest.raises(error, match=sentence):
-        small_sweeps.run_made_up(tmp_path / "out", 3, retries=5)
+        spark_results.run_made_up(tmp_path / "out", 3, retries=5)
     assert (worker.asked, list(tmp_path.iterdir())) == (["p0"], [])
 
 

@@ -21,7 +21,7 @@ from gossamer.protocol.kernel.draws import float_to_word, word_to_float
 from gossamer.protocol.kernel.records import BODY, LENGTH
 from gossamer.protocol.kernel.rows.hash_chains import CHAINED_FROM, chain, chains_of, place_in_ring
 from gossamer.sim.engine import event_queue
-from support.edited_protocols import Version, run_script, write_version
+from support.own_protocols import Version, run_script, write_version
 
 # Block boundaries of the wheel's levels are at multiples of 2^12, 2^24 and 2^36 ticks.
 STARTS = st.sampled_from([0, 4090, (1 << 24) - 3, (1 << 36) - 2])

@@ -25,9 +25,8 @@ from property.test_scot_routing import play as route
 from property.test_tree_brokers import run_and_check, run_wildly_and_check
 from support import broker_overlay, scot_take_over, sim_commands, tree_brokers
 from support.broker_play import Play
-from support.burst_ledger import Ledger
 from support.draws import Draws, few_or_many, named
-from support.overlapping_interests import Interests
+from support.overlapping_interests import Interests, Ledger
 from support.plain_index import PlainIndex
 
 STEPS = 50

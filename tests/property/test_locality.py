@@ -21,7 +21,7 @@ from gossamer.protocol.peer.settings.config import SAMPLERS
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state.state import WANTED, State
 from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
-from support import overlays, sampling_runs
+from support import overlays
 from support.draws import few_examples
 
 POISON = 0x5A5A5A5A5A5A
@@ -152,13 +152,13 @@ def test_compiled_and_interpreted_runs_are_equal_bit_for_bit(
     """The interpreted one is given no hints, which change nothing. And views stay sound."""
     shuffle, cycles = data.draw(st.integers(1, view_size)), data.draw(st.integers(1, 6))
     down = data.draw(st.sets(st.integers(0, nodes - 1), max_size=nodes // 3))
-    compiled = sampling_runs.ring_sampler(nodes, name, view_size, shuffle, profile_words, seed)
+    compiled = overlays.ring_sampler(nodes, name, view_size, shuffle, profile_words, seed)
     interpreted = copy.deepcopy(compiled)
     engine = compiled_run(compiled, down, cycles)
     for now in range(cycles):
         engine.cycle = now
-        sampling_runs.run_cycle(interpreted, engine.network.alive, engine.visiting_order(), now)
-    for array in sampling_runs.STATE_ARRAYS:
+        overlays.run_cycle(interpreted, engine.network.alive, engine.visiting_order(), now)
+    for array in overlays.STATE_ARRAYS:
         np.testing.assert_array_equal(getattr(compiled, array), getattr(interpreted, array), array)
     check_views(interpreted, name, profile_words, cycles)
 
@@ -166,12 +166,12 @@ def test_compiled_and_interpreted_runs_are_equal_bit_for_bit(
 def check_views(sampler: SamplerState, name: str, profile_words: int, now: int) -> None:
     """Nobody holds itself or anybody twice; used slots lead; profiles stay with their owners."""
     for p in range(len(sampler.key)):
-        held = sampling_runs.descriptors_of(sampler, p)
+        held = overlays.descriptors_of(sampler, p)
         handles = [handle for _, handle in held]
         assert p not in handles
         assert len(set(handles)) == len(handles)
         assert (sampler.views[p, len(held) :] == -1).all()
-        expected = sampling_runs.profile_of(np.array(handles, np.int64), profile_words)
+        expected = overlays.profile_of(np.array(handles, np.int64), profile_words)
         np.testing.assert_array_equal(sampler.view_profile[p, : len(held)], expected)
         if name == "newscast":
             assert held == sorted(held, key=lambda descriptor: -descriptor[0])
@@ -187,10 +187,10 @@ def check_views(sampler: SamplerState, name: str, profile_words: int, now: int) 
 )
 def test_records_spoil_no_view(name: str, kind: int, count: int, body: list[int], now: int) -> None:
     """Whatever words arrive, the view holds at most C plain descriptors and not its owner."""
-    sampler = sampling_runs.ring_sampler(6, name, 4, 3, 1, seed=4)
-    sampling_runs.take(sampler, 0, overlays.record(kind, 0, 2, [count, *body]), now)
-    held = sampling_runs.descriptors_of(sampler, 0)
+    sampler = overlays.ring_sampler(6, name, 4, 3, 1, seed=4)
+    overlays.take(sampler, 0, overlays.record(kind, 0, 2, [count, *body]), now)
+    held = overlays.descriptors_of(sampler, 0)
     assert 0 not in [handle for _, handle in held]
     assert (sampler.views[0, len(held) :] == -1).all()
     assert all(0 <= freshness < 1 << 29 for freshness, _ in held)
-    sampling_runs.take(sampler, 0, sampling_runs.timer_record(0), now + 1)
+    overlays.take(sampler, 0, overlays.timer_record(0), now + 1)

@@ -24,9 +24,15 @@ from gossamer.sim.engine.latency import uniform_latency
 from gossamer.sim.engine.link_conditions import make_link_conditions
 from gossamer.sim.studies.peers.running.collector import make_collector, observe
 from support.draws import larger
-from support.overlays import Hosts, arrays_of, converged, random_identifiers, subscribe_to_box
-from support.sampling_runs import ring_sampler
-from support.window_engines import make_window_engine
+from support.overlays import (
+    Hosts,
+    arrays_of,
+    converged,
+    random_identifiers,
+    ring_sampler,
+    subscribe_to_box,
+)
+from support.ping_protocol import make_window_engine
 
 Arrays = dict[str, npt.NDArray[Any]]
 

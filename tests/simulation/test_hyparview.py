@@ -25,9 +25,8 @@ from gossamer.protocol.peer.sampling.sampler import (
 from gossamer.sim.bench.sampler_quality import Overlay
 from support.draws import with_campaigns
 from support.memory_peers import memory_peers, ring_errors, rounds_pass, take
-from support.overlays import record, written
-from support.sampling_runs import take as handed
-from support.sampling_runs import timer_record
+from support.overlays import record, timer_record, written
+from support.overlays import take as handed
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
 

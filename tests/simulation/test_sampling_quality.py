@@ -24,7 +24,7 @@ from gossamer.sim.studies.peers.measuring.graph_measures import (
     undirected_view_graph,
     view_edges,
 )
-from support.sampling_runs import descriptors_of
+from support.overlays import descriptors_of
 
 
 def overlay(name: str, nodes: int, cycles: int, seed: int) -> CycleEngine:

@@ -16,7 +16,7 @@ from gossamer.sim.studies.scot.burst import Burst, BurstResult, run_burst
 from gossamer.sim.studies.scot.replay.catalogue import RememberingCatalogue
 from gossamer.sim.studies.scot.replay.network import Links, ScotNetwork, ServiceTimes
 from gossamer.sim.studies.scot.workloads import figure_8, graph_of
-from support.scot_watcher import Watcher
+from support.scenes import Watcher
 
 SUBSCRIBERS, IN_EACH_CLUSTER = 30, 2
 ALL = SUBSCRIBERS + 5 * IN_EACH_CLUSTER

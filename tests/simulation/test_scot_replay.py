@@ -20,7 +20,7 @@ from gossamer.sim.studies.scot.replay.network import Links, ScotNetwork, Service
 from gossamer.sim.studies.scot.replay.replay import Publications, Replayed, replay
 from gossamer.sim.studies.scot.replay.spread import EXPONENTIAL, SPREADS, spread_of
 from support.draws import with_campaigns
-from support.scot_watcher import Watcher
+from support.scenes import Watcher
 
 SETTINGS = {
     "bid": ScotSettings(routing="bid"),

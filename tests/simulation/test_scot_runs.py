@@ -26,7 +26,7 @@ from gossamer.sim.studies.scot.study import simulate_scot
 from gossamer.sim.studies.scot.workloads import figure_2
 from gossamer.sim.study.plot import PlotOptions, plots_as
 from support.draws import with_campaigns
-from support.scot_watcher import Watcher
+from support.scenes import Watcher
 
 SCENARIO = """
 kind = "scot"

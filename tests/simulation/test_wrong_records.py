@@ -30,8 +30,7 @@ from gossamer.sim.engine.event_engine import EventEngine, make_transitions
 from gossamer.sim.engine.latency import constant_latency, matrix_latency
 from gossamer.sim.engine.link_conditions import make_link_conditions
 from gossamer.sim.errors import ScenarioError
-from support.ping_protocol import make_pings, ping_step, send_command
-from support.window_engines import make_window_engine
+from support.ping_protocol import make_pings, make_window_engine, ping_step, send_command
 
 TURN, NEWS = USER, USER + 1
 PEERS = 4

@@ -17,17 +17,7 @@ from gossamer.node.peer.frames.event_frames import KINDS, MARK, event_frame, rea
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import Descriptor, sign_descriptor
 from gossamer.node.security.event_keys import EventKey, introduce
-from gossamer.node.transport.base.base import (
-    Address,
-    Admitted,
-    Handler,
-    Hello,
-    Listener,
-    LocalPeer,
-    PeerIdentity,
-    Transport,
-    Verify,
-)
+from gossamer.node.transport.base import base
 from gossamer.node.transport.base.frames import FrameDecoder, FrameReader, encode_frame
 from gossamer.node.transport.base.limits import HEADER_BYTES, Limits
 from gossamer.node.transport.base.schema import Frame
@@ -51,7 +41,6 @@ class Attacker:
         return self.member.identity.key
 
     def descriptor(self, profile: tuple[int, ...]) -> bytes:
-        """The entry of a frame that tells of this member, as it wants to be seen."""
         self.sequence += 1
         return descriptor_of(self.member, profile, self.sequence)
 
@@ -84,7 +73,7 @@ class Attacker:
 async def attacker(crowd: MemberPeers, target: int, member: Membership) -> AsyncIterator[Attacker]:
     key = member.identity.key
     crowd.network.certificates[key] = member.certificate.der
-    me = LocalPeer(
+    me = base.LocalPeer(
         key, member.authority.cluster, "attacker", fingerprint=member.certificate.fingerprint
     )
     transport = crowd.network.transport(me, Limits(), believe)
@@ -94,7 +83,6 @@ async def attacker(crowd: MemberPeers, target: int, member: Membership) -> Async
 
 
 def descriptor_of(member: Membership, profile: tuple[int, ...], sequence: int) -> bytes:
-    """The entry of a frame that tells of a member, properly signed."""
     key, serial = member.identity.key, member.certificate.serial
     told = Descriptor(key, serial, (("memory", 9),), profile, sequence, 0)
     return sign_descriptor(member.authority, member.identity, told).packed
@@ -105,8 +93,8 @@ def introduction_of(member: Membership, key: EventKey) -> bytes:
     return introduce(member.authority, member.identity, member.certificate, key).introduction
 
 
-def believe(_: bytes | None, hello: Hello) -> PeerIdentity:
-    return PeerIdentity(hello.key)
+def believe(_: bytes | None, hello: base.Hello) -> base.PeerIdentity:
+    return base.PeerIdentity(hello.key)
 
 
 async def read_to_end(stream: trio.abc.Stream) -> bytes:
@@ -128,8 +116,8 @@ def memory_of_process() -> int:
     return int(psutil.Process().memory_info().rss)
 
 
-Change = Callable[[Admitted], Admitted]
-Between = Callable[[Handler], Handler]
+Change = Callable[[base.Admitted], base.Admitted]
+Between = Callable[[base.Handler], base.Handler]
 
 
 def intercepted(
@@ -137,7 +125,7 @@ def intercepted(
 ) -> Dependencies:
     """The same peer with other handlers of who comes in, and other connections to whom it dials."""
 
-    def make(me: LocalPeer, verify: Verify) -> Any:
+    def make(me: base.LocalPeer, verify: base.Verify) -> Any:
         return _Transport(dependencies.make_transport(me, verify), between, change)
 
     return attrs.evolve(dependencies, make_transport=make)
@@ -146,11 +134,11 @@ def intercepted(
 def tampered(dependencies: Dependencies, rewrite: Callable[[bytes], bytes]) -> Dependencies:
     """The same peer, but that it sends what ``rewrite`` makes of each frame."""
 
-    def change(admitted: Admitted) -> Admitted:
+    def change(admitted: base.Admitted) -> base.Admitted:
         return attrs.evolve(admitted, stream=_Stream(admitted.stream, rewrite))
 
-    def between(handler: Handler) -> Handler:
-        async def handle(admitted: Admitted) -> None:
+    def between(handler: base.Handler) -> base.Handler:
+        async def handle(admitted: base.Admitted) -> None:
             await handler(change(admitted))
 
         return handle
@@ -179,13 +167,11 @@ def write_frame(frame: Frame) -> bytes:
     return encode_frame(frame["type"], **fields)
 
 
-class _Transport:
-    _inner: Transport
-    _between: Between
-    _change: Change
+class _Around:
+    """Does, and has, what another object does and has, but for what is said here."""
 
-    def __init__(self, inner: Transport, between: Between, change: Change) -> None:
-        self.__dict__.update(_inner=inner, _between=between, _change=change)
+    def __init__(self, inner: Any, *own: Callable[..., Any]) -> None:
+        self.__dict__.update(_inner=inner, _own=own)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
@@ -193,27 +179,21 @@ class _Transport:
     def __setattr__(self, name: str, value: object) -> None:
         setattr(self._inner, name, value)
 
-    async def listen(self, addresses: Sequence[Address]) -> Sequence[Listener]:
-        return [_Listener(one, self._between) for one in await self._inner.listen(addresses)]
 
-    async def dial(self, addresses: Sequence[Address], key: int | None = None) -> Admitted:
-        return self._change(await self._inner.dial(addresses, key))
+class _Transport(_Around):
+    async def listen(self, addresses: Sequence[base.Address]) -> Sequence[Any]:
+        between, _ = self._own
+        return [_Listener(one, between) for one in await self._inner.listen(addresses)]
+
+    async def dial(self, addresses: Sequence[base.Address], key: int | None = None) -> Any:
+        _, change = self._own
+        return change(await self._inner.dial(addresses, key))
 
 
-@attrs.define
-class _Listener:
-    inner: Listener
-    between: Between
-
-    @property
-    def address(self) -> Address:
-        return self.inner.address
-
-    async def serve(self, handler: Handler) -> None:
-        await self.inner.serve(self.between(handler))
-
-    async def aclose(self) -> None:
-        await self.inner.aclose()
+class _Listener(_Around):
+    async def serve(self, handler: base.Handler) -> None:
+        (between,) = self._own
+        await self._inner.serve(between(handler))
 
 
 @attrs.define(eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from attrs import frozen
@@ -46,38 +47,28 @@ class Family:
         return made
 
 
+def family(broker: Any, *how: Any) -> Callable[[Any, Any, Any], Family]:
+    """The family of a class of brokers that take these arguments, once it is said what comes."""
+    new = partial(broker, "A", *how, new_index=PlainIndex)
+    return partial(Family, new, lambda data: broker.load(data, *how, new_index=PlainIndex))
+
+
 def scot_family(settings: scot.ScotSettings) -> Family:
-    return Family(
-        lambda: scot.ScotBroker("A", POSITION, settings, new_index=PlainIndex),
-        lambda data: scot.ScotBroker.load(data, POSITION, settings, new_index=PlainIndex),
-        scot.NeighbourUp("C", scot.BrokerLabel("S", 0)),
-        Unsubscription(OTHER),
-        WindowEnded(()),
-    )
+    up = scot.NeighbourUp("C", scot.BrokerLabel("S", 0))
+    return family(scot.ScotBroker, POSITION, settings)(up, Unsubscription(OTHER), WindowEnded(()))
 
 
 FAMILIES = {
     "flooding": Family(
-        lambda: FloodingBroker("A"),
-        FloodingBroker.load,
-        m.NeighbourUp("C"),
-        Flooded(OTHER, {}),
-        m.Restarted(),
+        *(partial(FloodingBroker, "A"), FloodingBroker.load),
+        *(m.NeighbourUp("C"), Flooded(OTHER, {}), m.Restarted()),
     ),
-    "tree": Family(
-        lambda: TreeBroker("A", TREE, new_index=PlainIndex),
-        lambda data: TreeBroker.load(data, TREE, new_index=PlainIndex),
-        m.NeighbourUp("C"),
-        Frame(1, 1, SynchroniseRequest()),
-        m.Congestion(0),
+    "tree": family(TreeBroker, TREE)(
+        m.NeighbourUp("C"), Frame(1, 1, SynchroniseRequest()), m.Congestion(0)
     ),
     "SCOT": scot_family(scot.ScotSettings()),
     "SCOT that takes over": scot_family(TAKING_OVER),
-    "graph": Family(
-        lambda: GraphBroker("A", GRAPH, new_index=PlainIndex),
-        lambda data: GraphBroker.load(data, GRAPH, new_index=PlainIndex),
-        g.NeighbourUp("C"),
-        g.Confirm(OTHER, 0),
-        m.TimerFired("tick", 1),
+    "graph": family(GraphBroker, GRAPH)(
+        g.NeighbourUp("C"), g.Confirm(OTHER, 0), m.TimerFired("tick", 1)
     ),
 }

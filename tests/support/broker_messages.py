@@ -33,37 +33,24 @@ unsubscription = st.builds(
 )
 advertisement = st.builds(t.Advertisement, ids, filters(most=3))
 between_brokers = st.one_of(
-    subscription,
-    unsubscription,
-    advertisement,
-    st.builds(t.Unadvertisement, ids),
+    *(subscription, unsubscription, advertisement, st.builds(t.Unadvertisement, ids)),
     st.builds(t.Publication, ids, ids, values, hops, hops),
     st.builds(t.Packed, st.lists(subscription | unsubscription, max_size=3).map(tuple)),
     st.builds(
         t.Synchronise,
-        st.lists(advertisement, max_size=3).map(tuple),
-        st.lists(subscription, max_size=3).map(tuple),
+        *(st.lists(one, max_size=3).map(tuple) for one in (advertisement, subscription)),
     ),
-    st.just(t.SynchroniseRequest()),
-    st.builds(t.Acknowledge, numbers, numbers),
+    *(st.just(t.SynchroniseRequest()), st.builds(t.Acknowledge, numbers, numbers)),
 )
 frames = st.builds(t.Frame, numbers, numbers, between_brokers)
+named = (m.Unadvertise, m.Unsubscribe, m.NeighbourUp, m.NeighbourDown, m.NeighbourGone)
 messages = st.one_of(
     frames,
-    st.builds(m.Attach, asked, asked),
-    st.just(m.Detach()),
-    st.just(m.Move()),
-    st.builds(m.Advertise, names, filters(most=3)),
-    st.builds(m.Unadvertise, names),
-    st.builds(m.Subscribe, names, filters(most=3)),
-    st.builds(m.Unsubscribe, names),
-    st.builds(m.Publish, values),
-    st.builds(m.NeighbourUp, names),
-    st.builds(m.NeighbourDown, names),
-    st.builds(m.NeighbourGone, names),
-    st.builds(m.Congestion, numbers),
-    st.builds(m.TimerFired, names, numbers),
-    st.just(m.Restarted()),
+    *(st.just(one()) for one in (m.Detach, m.Move, m.Restarted)),
+    *(st.builds(one, names) for one in named),
+    *(st.builds(one, names, filters(most=3)) for one in (m.Advertise, m.Subscribe)),
+    *(st.builds(m.Attach, asked, asked), st.builds(m.Publish, values)),
+    *(st.builds(m.Congestion, numbers), st.builds(m.TimerFired, names, numbers)),
 )
 
 HOSTILE: tuple[Any, ...] = (

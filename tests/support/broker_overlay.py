@@ -8,16 +8,8 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
+from gossamer.protocol.brokers.core import effects as e
 from gossamer.protocol.brokers.core import messages
-from gossamer.protocol.brokers.core.effects import (
-    Deliver,
-    Effect,
-    Moved,
-    Published,
-    Refuse,
-    Send,
-    SetTimer,
-)
 from gossamer.protocol.brokers.core.messages import Hop, Id, client, neighbour
 from gossamer.protocol.brokers.core.routing import NewIndex
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
@@ -35,31 +27,29 @@ BrokerT = TypeVar("BrokerT")
 
 
 class BrokerNetwork(Generic[BrokerT]):
-    """Brokers by name, and what is under way between them."""
-
     def __init__(self, draw: random.Random) -> None:
         self.draw = draw
         self.now = 0
         self.brokers: dict[str, BrokerT] = {}
         self.home: dict[str, str] = {}  # of clients
-        self.refusals: list[Refuse] = []
+        self.refusals: list[e.Refuse] = []
         self.queues: dict[tuple[str, str], deque[Any]] = {}
 
-    def tell(self, broker: str, source: Hop | str | None, message: Any) -> list[Effect]:
+    def tell(self, broker: str, source: Hop | str | None, message: Any) -> list[e.Effect]:
         """Let a broker handle what a client, a neighbour or its host says."""
         if isinstance(source, str):
             source = neighbour(source) if source in self.brokers else client(source)
         told: Any = self.brokers[broker]
-        effects: list[Effect] = told.handle(self.now, source, message)
+        effects: list[e.Effect] = told.handle(self.now, source, message)
         for effect in effects:
             self.carry_out(broker, effect)
         return effects
 
-    def carry_out(self, broker: str, effect: Effect) -> None:
+    def carry_out(self, broker: str, effect: e.Effect) -> None:
         match effect:
-            case Send(to, message):
+            case e.Send(to, message):
                 self.send(broker, to, message)
-            case Refuse():
+            case e.Refuse():
                 self.refusals.append(effect)
 
     def send(self, one: str, other: str, message: Any) -> None:
@@ -135,8 +125,8 @@ class Overlay(BrokerNetwork[TreeBroker]):
         self._settings = settings
         self._each = dict(each or {})
         self.new_index = new_index
-        self.deliveries: list[tuple[str, Published, tuple[str, ...]]] = []
-        self.moved: dict[str, Moved] = {}
+        self.deliveries: list[tuple[str, e.Published, tuple[str, ...]]] = []
+        self.moved: dict[str, e.Moved] = {}
         self.arrivals: list[tuple[Publication, str, str, bool]] = []
         self._last: dict[tuple[str, str], Frame] = {}
         self._timers: list[tuple[int, int, str, messages.TimerFired]] = []
@@ -148,18 +138,18 @@ class Overlay(BrokerNetwork[TreeBroker]):
             self.connect(one, other)
         self.settle()
 
-    def tell(self, broker: str, source: Hop | str | None, message: Any) -> list[Effect]:
+    def tell(self, broker: str, source: Hop | str | None, message: Any) -> list[e.Effect]:
         self.now += TICK
         return super().tell(broker, source, message)
 
-    def carry_out(self, broker: str, effect: Effect) -> None:
+    def carry_out(self, broker: str, effect: e.Effect) -> None:
         super().carry_out(broker, effect)
         match effect:
-            case Deliver(name, publication, labels):
+            case e.Deliver(name, publication, labels):
                 self.deliveries.append((name, publication, labels))
-            case Moved(name):
+            case e.Moved(name):
                 self.moved[name] = effect
-            case SetTimer(timer, token, at):
+            case e.SetTimer(timer, token, at):
                 fired = messages.TimerFired(timer, token)
                 self._timers.append((at, next(self._ties), broker, fired))
 
@@ -167,15 +157,14 @@ class Overlay(BrokerNetwork[TreeBroker]):
         return self._each.get(name, self._settings)
 
     def connect(self, one: str, other: str) -> None:
-        self.queues[one, other] = deque()
-        self.queues[other, one] = deque()
+        self.queues |= {(one, other): deque(), (other, one): deque()}
         self.restore(one, other)
 
     def attach(self, name: str, broker: str) -> None:
         self.home[name] = broker
         self.tell(broker, client(name), messages.Attach())
 
-    def ask(self, name: str, message: Message) -> list[Effect]:
+    def ask(self, name: str, message: Message) -> list[e.Effect]:
         return self.tell(self.home[name], client(name), message)
 
     def ask_and_settle(self, name: str, *wanted: Message) -> None:
@@ -197,7 +186,6 @@ class Overlay(BrokerNetwork[TreeBroker]):
         return [publication.values["x"] for _, publication, _ in self.deliveries]
 
     def fire_timers(self) -> None:
-        """Let all timers that are set now come due, in order."""
         due, self._timers = sorted(self._timers), []
         for at, _, broker, fired in due:
             self.now = max(self.now, at)
@@ -244,8 +232,8 @@ class Overlay(BrokerNetwork[TreeBroker]):
         self._last[one, other] = message
         if isinstance(message.message, Publication):
             onward = any(
-                isinstance(effect, Deliver)
-                or (isinstance(effect, Send) and isinstance(effect.message.message, Publication))
+                isinstance(effect, e.Deliver)
+                or (isinstance(effect, e.Send) and isinstance(effect.message.message, Publication))
                 for effect in effects
             )
             self.arrivals.append((message.message, one, other, onward))

@@ -9,7 +9,6 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, suppress
 from itertools import pairwise
-from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
 
@@ -21,7 +20,7 @@ from gossamer.client.address import LocalAddress
 from gossamer.node.errors import NodeError
 from gossamer.node.local.client import LocalClient, open_client
 from gossamer.protocol.brokers.scot import BrokerLabel, Scot
-from support.node_fleets import ClusterProcesses
+from support.node_fleets import ClusterProcesses, Fleet
 from support.node_processes import PATIENCE_S, Shell, wait_for_log
 
 POLL_S = 0.05
@@ -34,7 +33,6 @@ Link = tuple[BrokerLabel, BrokerLabel]
 
 
 def broker_options(ports: Iterable[int], settings: Mapping[str, object]) -> list[str]:
-    """A broker whose neighbours listen at these ports."""
     dialled = [word for port in ports for word in ("--neighbour", f"127.0.0.1:{port}")]
     return ["--role", "broker", *dialled, *(f"--set={key}={one}" for key, one in settings.items())]
 
@@ -173,8 +171,7 @@ class ScotProcesses(ClusterProcesses[BrokerLabel]):
             for (one, other), relay in self.relays.items()
             if label in (one, other)
         }
-        wanted = {str(one) for one, cut in beside.items() if not cut and one in self.running}
-        return wanted ^ ups
+        return ups ^ {str(one) for one, cut in beside.items() if not cut and one in self.running}
 
 
 @asynccontextmanager
@@ -336,22 +333,12 @@ LINK_ENDED = "neighbour is gone"
 
 
 @define(eq=False)
-class BrokerTree(ClusterProcesses[str]):
+class BrokerTree(Fleet):
     overlay: Overlay = field(kw_only=True)
-    settings: Mapping[str, str] = field(kw_only=True)
 
     def options(self, name: str) -> Iterable[str]:
         dialled = [self.port(other) for one, other in self.overlay.links() if one == name]
         return broker_options(dialled, {**QUIET, **self.settings})
-
-    def log(self, name: str) -> Path:
-        return self.shell.folder / f"{name}.log"
-
-    def start(self, *names: str) -> None:
-        nowhere = subprocess.DEVNULL
-        for name in names:
-            with self.log(name).open("w") as log:
-                self.begin(name, stdin=nowhere, stdout=nowhere, stderr=log)
 
     async def settle(self) -> None:
         """Wait until all links are up at both ends; raises `RuntimeError` if a broker ended
@@ -372,7 +359,7 @@ class BrokerTree(ClusterProcesses[str]):
     def check(self, name: str) -> None:
         """Make sure that a broker runs, and that no link of it broke; raises `RuntimeError`."""
         code = self.running[name].poll()
-        log = self.log(name).read_text()
+        log = self.log(name)
         if code is not None:
             raise RuntimeError(f"broker {name} ended with exit code {code}: {log[-2000:]}")
         broken = [line for line in log.splitlines() if LINK_ENDED in line]
@@ -397,7 +384,6 @@ def broker_tree(
 
 
 async def read_numbers(client: LocalClient) -> dict[str, float]:
-    """A broker's own metrics, without what all their names begin with."""
     prefix = "gossamer_broker_"
     lines: Sequence[str] = (await client.metrics()).splitlines()
     pairs = (line.removeprefix(prefix).rsplit(" ", 1) for line in lines if line.startswith(prefix))

@@ -14,8 +14,7 @@ from attrs import define, field, frozen
 
 from gossamer.node.local.client import LocalClient, open_client
 from support.broker_processes import BrokerTree, read_numbers
-from support.burst_ledger import Ledger
-from support.overlapping_interests import OFFER, Interest
+from support.overlapping_interests import OFFER, Interest, Ledger
 
 # Of each subscribers' client: a connection waits for the answer to one request before the next.
 CONNECTIONS = 8
@@ -102,7 +101,6 @@ class Clients:
                     nursery.start_soon(work, client, rest)
 
     async def publish_all(self, places: Sequence[tuple[int, int]]) -> None:
-        """Publish in batches, and wait until all is delivered."""
         for publisher, first in zip(
             itertools.cycle(self.publishers), range(0, len(places), BATCH), strict=False
         ):

@@ -13,9 +13,8 @@ from attrs import frozen
 
 from support.broker_processes import BrokerTree, Overlay, broker_tree
 from support.burst_clients import Clients, open_clients
-from support.burst_ledger import Ledger, percentile
 from support.node_processes import Shell
-from support.overlapping_interests import Interest, Interests
+from support.overlapping_interests import Interest, Interests, Ledger, percentile
 
 SETUP_S = 1_800.0  # after which a run is given up whose subscriptions do not stand
 PHASES = ("before", "during", "after")
@@ -23,8 +22,6 @@ PHASES = ("before", "during", "after")
 
 @frozen(kw_only=True)
 class Plan:
-    """What is run."""
-
     overlay: Overlay
     interests: Interests
     taken_back: int  # broad subscriptions
@@ -89,7 +86,6 @@ class Outcome:
 
 
 def measure(plan: Plan, covering: str, seed: int, folder: Path, *, forks: bool = False) -> Outcome:
-    """Run the burst once, with brokers that are forked or started the long way."""
     settings = {
         "broker.covering": covering,
         "broker.index": plan.index,

@@ -96,10 +96,7 @@ class Reader:
 
     async def run(self, crowd: Nodes, *, task_status: trio.TaskStatus[None]) -> None:
         opened = open_client(
-            crowd.address(self.key),
-            self.name or None,
-            ordered=self.ordered,
-            patience_s=FOREVER_S,
+            crowd.address(self.key), self.name or None, ordered=self.ordered, patience_s=FOREVER_S
         )
         async with opened as client:
             await client.subscribe("all", ALL)
@@ -178,8 +175,8 @@ class Campaign(Generic[NodesT]):
             async for event in client.events:
                 got = trio.current_time()
                 await trio.sleep(draws.uniform(0, 0.3))
-                dealing = Dealing(key, got, trio.current_time())
-                self.dealt.setdefault(event.id, []).append(dealing)
+                dealings = self.dealt.setdefault(event.id, [])
+                dealings.append(Dealing(key, got, trio.current_time()))
                 await client.settle(event)
 
     async def quit_work(self, keys: list[int]) -> None:
@@ -258,9 +255,8 @@ class Campaign(Generic[NodesT]):
         """What holds whatever has failed: once, in order, each by one, from whom it says."""
         for reader in self.readers:
             assert reader.repeated() == [], f"{title}: {reader.label} got some twice"
-            if reader.ordered:
-                late = reader.out_of_order()
-                assert late == [], f"{title}: {reader.label} got some out of order"
+            late = reader.out_of_order() if reader.ordered else []
+            assert late == [], f"{title}: {reader.label} got some out of order"
         assert self.dealt_twice() == {}, str(title)
         assert self.forged_names() == []
 

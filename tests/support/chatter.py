@@ -6,25 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from gossamer.protocol.kernel import records
 from gossamer.protocol.kernel.draws import below, mix
-from gossamer.protocol.kernel.records import (
-    BODY,
-    KIND,
-    LENGTH,
-    UNREACHABLE,
-    USER,
-    Outbox,
-    Words,
-    close_record,
-    open_record,
-)
 from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.kernel.struct import Struct
 from gossamer.protocol.peer.state.state import Int64s
 from gossamer.sim.engine.link_conditions import DELAY_BITS, LATER
 
 FIRST_TIMER, SECOND_TIMER = 1, 2
-COMMAND, CHAT, NOTE = USER, USER + 1, USER + 2
+COMMAND, CHAT, NOTE = records.USER, records.USER + 1, records.USER + 2
 HOPS, LONGEST_BODY = 3, 9
 RESERVE = 256
 
@@ -50,30 +40,32 @@ def make_chatter(nodes: int) -> Chatter:
     return Chatter(**rows, scratch=np.zeros(LONGEST_BODY, np.int64))
 
 
-def command(row: int, source: int, number: int) -> Words:
-    return np.array([BODY + 2, COMMAND, row, source, HOPS << DELAY_BITS, number], np.int64)
+def command(row: int, source: int, number: int) -> records.Words:
+    return np.array([records.BODY + 2, COMMAND, row, source, HOPS << DELAY_BITS, number], np.int64)
 
 
 @rule
-def chatter_step(state: Chatter, p: int, now: int, words: Words, at: int, out: Outbox) -> None:
+def chatter_step(
+    state: Chatter, p: int, now: int, words: records.Words, at: int, out: records.Outbox
+) -> None:
     """Take note of a record; send others, some of them to oneself."""
     state.taken[p] += 1
     chain = mix(state.chain[p], now, state.taken[p])
-    for i in range(words[at + LENGTH]):
+    for i in range(words[at + records.LENGTH]):
         chain = mix(chain, words[at + i], i)
     state.chain[p] = chain
-    kind = words[at + KIND]
+    kind = words[at + records.KIND]
     hops = 1
-    if words[at + LENGTH] > BODY:
-        hops = (words[at + BODY] >> DELAY_BITS) - 1
-    if hops < 0 or (kind >= UNREACHABLE and below(chain, 2) == 0):
+    if words[at + records.LENGTH] > records.BODY:
+        hops = (words[at + records.BODY] >> DELAY_BITS) - 1
+    if hops < 0 or (kind >= records.UNREACHABLE and below(chain, 2) == 0):
         return
     for number in range(below(mix(chain, 1, 0), 3)):
         write(state, p, kind, hops, mix(chain, 2, number), out)
 
 
 @rule
-def write(state: Chatter, p: int, kind: int, hops: int, draw: int, out: Outbox) -> None:
+def write(state: Chatter, p: int, kind: int, hops: int, draw: int, out: records.Outbox) -> None:
     to = below(draw, len(state.taken))
     size = 1 + below(mix(draw, 0, 0), LONGEST_BODY)
     if below(mix(draw, 1, 0), 4) == 0:
@@ -86,19 +78,19 @@ def write(state: Chatter, p: int, kind: int, hops: int, draw: int, out: Outbox) 
         # Of this tick, of the next ones, or of another round.
         delay = below(mix(draw, 4, 0), 5) * below(mix(draw, 5, 0), 90)
         chat = LATER
-    record = open_record(out, chat, to, p, size)
+    record = records.open_record(out, chat, to, p, size)
     if record < 0:
         return
     for i in range(size):
-        out.words[record + BODY + i] = state.scratch[i]
-    out.words[record + BODY] = hops << DELAY_BITS | delay
-    close_record(out, record, size)
+        out.words[record + records.BODY + i] = state.scratch[i]
+    out.words[record + records.BODY] = hops << DELAY_BITS | delay
+    records.close_record(out, record, size)
 
 
 @rule
-def listen(state: Chatter, _state: Any, words: Words, at: int, now: int) -> None:
+def listen(state: Chatter, _state: Any, words: records.Words, at: int, now: int) -> None:
     """Note a record in the row that takes it; the observer."""
     p = words[at + 2]
-    state.heard[p] = mix(state.heard[p], now, words[at + KIND])
-    for i in range(words[at + LENGTH]):
+    state.heard[p] = mix(state.heard[p], now, words[at + records.KIND])
+    for i in range(words[at + records.LENGTH]):
         state.heard[p] = mix(state.heard[p], words[at + i], i)

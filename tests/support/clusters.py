@@ -1,4 +1,4 @@
-"""Clusters for tests: real keys, certificates and folders, made without a network."""
+"""Clusters: real keys, certificates and folders, made without a network; and views of some."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from attrs import define, field
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from gossamer.node.monitoring.cluster import FIGURES, SECTORS, Report, cluster_view
 from gossamer.node.security.certificates import PeerCertificate, issue_certificate
 from gossamer.node.security.cluster import (
     ClusterFolder,
@@ -52,7 +54,6 @@ class MadeCluster:
         return self.registrar.member
 
     def new_identity(self) -> Identity:
-        """A key pair that only this cluster uses."""
         return Identity(Ed25519PrivateKey.from_private_bytes(self.draws.randbytes(32)))
 
     def certify(
@@ -87,3 +88,19 @@ def made_cluster(folder: Path) -> Iterator[MadeCluster]:
         yield cluster
     finally:
         cluster.store.close()
+
+
+def member(number: int, state: str = "alive", version: str = "0.1.0") -> dict[str, Any]:
+    named = {"key": f"{number:016x}", "name": f"peer{number}", "addresses": ["hub:1"]}
+    return named | {"version": version, "state": state, "since": 0.0, "certificate_expires": None}
+
+
+def report(wanted: int = 0, **figures: float) -> tuple[Report, float]:
+    return Report(figures=dict.fromkeys(FIGURES, 0.0) | figures, wanted=[wanted] * SECTORS), 1.0
+
+
+def view(count: int, answered: int) -> dict[str, Any]:
+    members = [member(number) for number in range(count)]
+    figures = dict.fromkeys(FIGURES, 1.5) | {"position": 0.25, "overloading": 0, "late_rounds": 0}
+    told = {one["key"]: report(wanted=2, **figures) for one in members[:answered]}
+    return cluster_view(members, told, count - 1)

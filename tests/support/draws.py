@@ -35,7 +35,6 @@ def few_or_many(few: int, many: int) -> pytest.MarkDecorator:
 
 
 def with_campaigns(names: str, usual: Iterable[Any], more: Iterable[Any]) -> pytest.MarkDecorator:
-    """Parametrise by some cases each time, and by more as a campaign."""
     several = "," in names
     marked = [
         pytest.param(*(one if several else (one,)), marks=pytest.mark.campaign) for one in more

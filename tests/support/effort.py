@@ -38,7 +38,6 @@ class ProcessTree:
         self._known: dict[int, str] = {}  # by number, when each was started
 
     def processes(self) -> dict[int, list[str]]:
-        """What /proc says of each process, by its number."""
         found: dict[int, list[str]] = {}
         left = [self._root, *(one for one, since in self._known.items() if _started(one) == since)]
         while left:
@@ -69,8 +68,6 @@ class ProcessTree:
 
 @attrs.frozen
 class Snapshot:
-    """A tree of processes at one moment."""
-
     at: float  # when that was
     taken_s: float  # processor time until then, that of dead children among it
     queued_s: float  # how long threads have waited for a processor, those that live
@@ -287,7 +284,6 @@ class EffortGuard:
         return self._times_of_caches() != self._cached
 
     def _times_of_caches(self) -> list[int]:
-        """When something was added to each folder of machine code."""
         if not self._caches.is_dir():
             return []
         folders = [one for one in sorted(self._caches.iterdir()) if one.is_dir()]

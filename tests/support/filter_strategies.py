@@ -68,7 +68,6 @@ VALUES = {"n": NUMBERS_AROUND, "s": TEXTS_AROUND, "d": DATES_AROUND, "b": (False
 
 
 def holds(comparison: Comparison, publication: Mapping[str, Any]) -> bool:
-    """Whether one comparison holds, by Python's own operators."""
     if comparison.attribute not in publication:
         return False
     value = publication[comparison.attribute]
@@ -81,8 +80,7 @@ def holds(comparison: Comparison, publication: Mapping[str, Any]) -> bool:
 
 def kind(value: object) -> type:
     """What may be compared with what."""
-    plain = (bool, str, datetime)
-    return next((one for one in plain if isinstance(value, one)), float)
+    return next((one for one in (bool, str, datetime) if isinstance(value, one)), float)
 
 
 def all_hold(comparisons: Iterable[Comparison], publication: Mapping[str, Any]) -> bool:
@@ -222,8 +220,8 @@ SCHEMA = schema.Schema(
 _CONSTANTS: dict[str, tuple[Any, ...]] = {
     "x": (-10, -1.5, 0, 0.1, 1, 5e-324, 9.999999999999998, 10),
     "n": (0, 1, 2, 5, 8, 9),
-    "s": TEXTS,
     "d": tuple(DAY + timedelta(days=k) for k in range(4)),
+    "s": TEXTS,
     "e": SIZES,
     "b": (False, True),
     "c": (0, 0.1, 0.3, 1.07, 5),
@@ -314,7 +312,6 @@ def random_event(rng: Random, *, absent: float = 0.0) -> dict[str, Any]:
 
 
 def matchable(draws: Random) -> Iterator[Written]:
-    """Random expressions that some event may match."""
     hashes = uniform_hashes(SCHEMA)
     while True:
         written = random_written(draws)

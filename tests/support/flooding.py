@@ -46,8 +46,6 @@ class State(BrokerState):
 
 
 class Flooding(Routing[State, Outbox[State]]):
-    """Publications go everywhere, on an overlay without cycles once."""
-
     codec = Codec({"flooded": shape(Flooded, ID, VALUES, COUNT)})
 
     def begin(self, state: State, now: int, message: object) -> Outbox[State]:

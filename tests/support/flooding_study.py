@@ -15,15 +15,8 @@ import networkx as nx
 import numpy as np
 from rich.table import Table as RichTable
 
+from gossamer.protocol.brokers.core import messages as m
 from gossamer.protocol.brokers.core.effects import Deliver, Send
-from gossamer.protocol.brokers.core.messages import (
-    Attach,
-    Hop,
-    NeighbourUp,
-    Publish,
-    client,
-    neighbour,
-)
 from gossamer.protocol.content.filters import parse
 from gossamer.sim.studies.side_by_side import run_systems
 from gossamer.sim.study.contract import Execution, Study
@@ -79,19 +72,19 @@ class OnOverlay:
         scenario = self.scenario
         graph = nx.relabel_nodes(OVERLAYS[self.overlay](scenario.brokers), "B{}".format)
         brokers = {name: FloodingBroker(name) for name in graph}
-        waiting: deque[tuple[str, Hop | None, Any]] = deque()
-        waiting += [(one, None, NeighbourUp(other)) for one in graph for other in graph[one]]
+        waiting: deque[tuple[str, m.Hop | None, Any]] = deque()
+        waiting += [(one, None, m.NeighbourUp(other)) for one in graph for other in graph[one]]
         for number, name in enumerate(brokers):
             wanted = (("low", parse(f"number <= {100 * number // len(brokers)}")),)
-            waiting.append((name, client(f"client of {name}"), Attach(wanted)))
+            waiting.append((name, m.client(f"client of {name}"), m.Attach(wanted)))
         draws = np.random.default_rng(scenario.seed).integers(0, 100, scenario.publications)
-        waiting += [("B0", client("client of B0"), Publish({"number": int(n)})) for n in draws]
+        waiting += [("B0", m.client("client of B0"), m.Publish({"number": int(n)})) for n in draws]
         hops = []
         while waiting:
             name, source, message = waiting.popleft()
             for effect in brokers[name].handle(0, source, message):
                 if isinstance(effect, Send):
-                    waiting.append((effect.neighbour, neighbour(name), effect.message))
+                    waiting.append((effect.neighbour, m.neighbour(name), effect.message))
                 elif isinstance(effect, Deliver):
                     hops.append(effect.publication.hops)  # type: ignore[attr-defined]
         messages = sum(sum(one.counters.sent.values()) for one in brokers.values())

@@ -35,8 +35,7 @@ def modules() -> dict[str, Path]:
 
 def folder_of(module: str) -> str:
     """The package that holds a module, which is the module itself where it is a package."""
-    is_package = modules()[module].name == "__init__.py"
-    return module if is_package else module.rpartition(".")[0]
+    return module if modules()[module].stem == "__init__" else module.rpartition(".")[0]
 
 
 @cache
@@ -130,7 +129,6 @@ def marked(package: str) -> re.Pattern[str]:
 
 
 def write_drawings() -> None:
-    """Replace every drawing in the document."""
     text = DOCUMENT.read_text(encoding="utf-8")
     for package in DRAWN:
         found = marked(package).search(text)

@@ -84,7 +84,6 @@ class _Forker:
         atexit.register(self.close)
 
     def fork(self, wanted: dict[str, Any], streams: list[int]) -> int:
-        """Start a command with these streams; its process id."""
         message = json.dumps(wanted).encode()
         assert len(message) < _LONGEST
         with self._one_at_a_time:

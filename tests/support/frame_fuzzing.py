@@ -69,8 +69,7 @@ class Fuzzer:
     def next_frame(self) -> Fuzzed:
         """A frame, wrong in one way or, now and then, in none."""
         frame = copy.copy(self.draws.choice(self.templates))
-        how = self.draws.choice(_WAYS)
-        return how(self, frame)
+        return self.draws.choice(_WAYS)(self, frame)
 
     def _judged(self, frame: Frame, how: str) -> Fuzzed:
         """``frame`` encoded; whether it is bad is for the schemas to say."""

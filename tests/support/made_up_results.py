@@ -1,8 +1,11 @@
-"""Folders of runs that never happened, and tables that are changed and damaged."""
+"""Folders of runs that never happened, tables that are changed and damaged, folders in use."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,7 @@ import pyarrow.parquet as pq
 
 from gossamer.sim.results.results import write_results
 from support.made_up_runs import made_up_run
+from support.spark_processes import environment
 
 
 def write_run(folder: Path, seed: int = 1, **how: Any) -> Path:
@@ -57,3 +61,39 @@ def spoil(file: Path, how: Mapping[str, Any] | Callable[[bytes], bytes] | None) 
         file.write_bytes(how(file.read_bytes()))
     else:
         change(file, how)
+
+
+_HOLD = """
+import sys
+from pathlib import Path
+from gossamer.sim.results.held import held
+from gossamer.sim.results.results import whole_folder
+
+path = Path(sys.argv[1])
+with held(path), whole_folder(path, replace=False) as folder:
+    (folder / "half").write_text("written")
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def another_at_work(path: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that holds ``path`` and has half-written it, until it is killed."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", _HOLD, str(path)],
+        env=environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline() == "held\n"
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()

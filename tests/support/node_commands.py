@@ -18,38 +18,29 @@ from support.node_processes import Shell
 
 GROUP = "gossamer.commands"
 
-# By command, its arguments. {folder} is that of a node that runs, {new} one that is not there,
-# {lines} a file of events and other lines, {batch} one of operations, {token} a token, {member} the
-# name of one who may be a member, {volume} a number.
-COMMANDS: Mapping[str, tuple[str, ...]] = {
+# By command, its arguments. {at} is the option of a node that runs, {gone} that of none; {folder}
+# is the node's folder, {new} one that is not there, {lines} a file of events and other lines,
+# {batch} one of operations, {token} a token, {member} the name of one who may be a member, {quote}
+# an event and {volume} a number.
+_SHORT: Mapping[str, tuple[str, ...]] = {
     "node init": ("{new}", "{folder}", "{new} --peers 2", "{new} --preset huge"),
     "node invite": (
-        "--folder {folder}",
-        "--folder {folder} --address 127.0.0.1:7",
-        "--folder {folder} --address nowhere",
-        "--folder {folder} --minutes -1",
-        "--folder {new}",
+        *("{at}", "{at} --address 127.0.0.1:7", "{at} --address nowhere"),
+        *("{at} --minutes -1", "{gone}"),
     ),
     "node join": ("{token} {new}", "{token} {folder}", "nonsense {new}"),
     "node revoke": (
-        "{member} --folder {folder}",
-        "peer1 --folder {folder}",
-        "0123456789abcdef --folder {folder} --unrecorded",
-        "peer1 --folder {new}",
+        *("{member} {at}", "peer1 {at}", "0123456789abcdef {at} --unrecorded", "peer1 {gone}"),
     ),
     "node renew": (
-        "{folder}",
-        "{folder} --request",
-        "{folder} --grant {lines}",
-        "{folder} --take {lines}",
-        "{folder} --at 127.0.0.1:7",
-        "{new}",
+        *("{folder}", "{folder} --request", "{folder} --grant {lines}", "{folder} --take {lines}"),
+        *("{folder} --at 127.0.0.1:7", "{new}"),
     ),
     "node check": ("{folder}", "{folder} --set listen.plain_text=3", "{new}"),
     "node backup": ("{folder} {new}", "{folder} {lines}", "{new} {new}"),
     "node restore": ("{lines} {new}", "{lines} {folder}", "{new} {folder}"),
     "node reload": ("{folder}", "{folder} --json", "{new}"),
-    "node doctor": ("", "--folder {folder}", "--folder {folder} --json 127.0.0.1:1", "nowhere"),
+    "node doctor": ("", "{at}", "{at} --json 127.0.0.1:1", "nowhere"),
     "node run": ("{folder}", "{folder} --set nonsense=1", "{new}", "{folder} {new}"),
     "node replay": ("{new}.avt", "{lines} --out {new}"),
     "node members": ("{folder}", "{folder} --json", "{new}"),
@@ -59,52 +50,47 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "node trace": ("{folder}", "{folder} --message 00 --json", "{new}"),
     "node stop": ("{new}", "{folder}"),
     "sub": (
-        "'volume >= 0' --folder {folder}",
-        "'volume >= 0' --folder {folder} --name beside",
-        "'volume >= 0' --folder {folder} --name beside --retained --count 1",
-        "--forget --folder {folder} --name beside",
-        "'volume >= 0' --folder {folder} --group beside --count 1",
-        "'volume >= 0' --folder {folder} --ordered --name beside --count 1",
-        "'volume >= 0' --folder {folder} --last",
-        "'volume >= 0' --folder {folder} --group beside --forget",
-        "'volume >= 0' --folder {folder} --group beside --name beside",
-        "'volume >' --folder {folder} --group beside",
-        "'volume >' --folder {folder}",
-        "'volume >= 0' --folder {new}",
+        *("'volume >= 0' {at}", "'volume >= 0' {at} --name beside"),
+        "'volume >= 0' {at} --name beside --retained --count 1",
+        *("--forget {at} --name beside", "'volume >= 0' {at} --group beside --count 1"),
+        "'volume >= 0' {at} --ordered --name beside --count 1",
+        *("'volume >= 0' {at} --last", "'volume >= 0' {at} --group beside --forget"),
+        "'volume >= 0' {at} --group beside --name beside",
+        *("'volume >' {at} --group beside", "'volume >' {at}", "'volume >= 0' {gone}"),
     ),
     "pub": (
-        "symbol=IBM price=81 volume={volume} --folder {folder}",
-        "symbol=IBM price=81 volume={volume} --folder {folder} --name writer",
-        "symbol=IBM volume={volume} --retained-last symbol --folder {folder}",
-        "symbol=IBM --retained-last symbol --delete --folder {folder}",
-        "symbol=IBM --retained-last price --folder {folder}",
-        "symbol=IBM price=dear --folder {folder}",
-        "--jsonl {lines} --folder {folder}",
-        "--jsonl {new} --folder {folder}",
-        "symbol=IBM --folder {new}",
+        *("{quote} {at}", "{quote} {at} --name writer"),
+        "symbol=IBM volume={volume} --retained-last symbol {at}",
+        "symbol=IBM --retained-last symbol --delete {at}",
+        *("symbol=IBM --retained-last price {at}", "symbol=IBM price=dear {at}"),
+        *("--jsonl {lines} {at}", "--jsonl {new} {at}", "symbol=IBM {gone}"),
     ),
     "request": (
-        "symbol=IBM price=81 volume={volume} --timeout 0.2 --folder {folder}",
-        "symbol=IBM price=dear --folder {folder}",
-        "symbol=IBM --payload {new} --folder {folder}",
-        "symbol=IBM --folder {new}",
+        *("{quote} --timeout 0.2 {at}", "symbol=IBM price=dear {at}"),
+        *("symbol=IBM --payload {new} {at}", "symbol=IBM {gone}"),
     ),
     "reply": (
-        "'volume >= 0' --echo --folder {folder}",
-        "'volume >= 0' --run cat --name beside --count 1 --folder {folder}",
-        "'volume >= 0' --folder {folder}",
-        "'volume >' --echo --folder {folder}",
-        "'volume >= 0' --echo --folder {new}",
+        *("'volume >= 0' --echo {at}", "'volume >= 0' --run cat --name beside --count 1 {at}"),
+        *("'volume >= 0' {at}", "'volume >' --echo {at}", "'volume >= 0' --echo {gone}"),
     ),
     "top": ("{folder} --once", "{folder} --cluster --once", "{folder}", "{new} --once"),
     "advertise": (
-        "'present(symbol) and present(price)' --name beside --folder {folder}",
-        "'present(' --name beside --folder {folder}",
-        "--withdraw --name beside --folder {folder}",
+        "'present(symbol) and present(price)' --name beside {at}",
+        *("'present(' --name beside {at}", "--withdraw --name beside {at}"),
     ),
-    "unsub": ("--name beside --folder {folder}", "nothing --name beside --folder {folder}"),
-    "batch": ("{batch} --name beside --folder {folder}", "{lines} --folder {folder}", "{new}"),
+    "unsub": ("--name beside {at}", "nothing --name beside {at}"),
+    "batch": ("{batch} --name beside {at}", "{lines} {at}", "{new}"),
 }
+_QUOTE = "symbol=IBM price=81 volume={volume}"
+
+
+def _in_full(arguments: str) -> str:
+    for short, full in (("at", "--folder {folder}"), ("gone", "--folder {new}"), ("quote", _QUOTE)):
+        arguments = arguments.replace(f"{{{short}}}", full)
+    return arguments
+
+
+COMMANDS = {command: tuple(map(_in_full, kinds)) for command, kinds in _SHORT.items()}
 
 
 def known_commands() -> set[str]:

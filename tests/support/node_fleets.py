@@ -20,14 +20,7 @@ from gossamer.node.commands.folder import address_of
 from gossamer.node.errors import NodeError, UnacknowledgedError
 from gossamer.node.local.client import LocalClient, open_client
 from gossamer.node.local.durable import follow
-from support.node_processes import (
-    PATIENCE_S,
-    Shell,
-    end,
-    free_ports,
-    wait_for_line,
-    wait_for_log,
-)
+from support.node_processes import PATIENCE_S, Shell, end, free_ports, wait_for_line, wait_for_log
 
 # Between two looks at a process that another one changes.
 LOOK_S = 0.1

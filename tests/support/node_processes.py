@@ -202,8 +202,7 @@ def free_ports(count: int) -> int:
         with ExitStack() as stack:
             try:
                 for port in range(first, first + count):
-                    probe = stack.enter_context(socket.socket())
-                    probe.bind(("127.0.0.1", port))
+                    stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
             except OSError:
                 continue
             return first

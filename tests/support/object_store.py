@@ -102,8 +102,7 @@ class _Front:
         path = environ["PATH_INFO"]
         if path == _CONTROL:
             return self._told(environ, start)
-        signed = environ.get("HTTP_AUTHORIZATION", "")
-        is_known = f"Credential={KEY}/" in signed
+        is_known = f"Credential={KEY}/" in environ.get("HTTP_AUTHORIZATION", "")
         rule = self._rule(environ["REQUEST_METHOD"], path) if is_known else {"how": "refused"}
         how = rule and rule["how"]
         if how == "cut":

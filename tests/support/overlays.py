@@ -10,24 +10,12 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.protocol.kernel.records import (
-    BODY,
-    FROM,
-    HEAD,
-    KIND,
-    LENGTH,
-    REFUSED,
-    TAIL,
-    TO,
-    UNREACHABLE,
-    Outbox,
-    Words,
-    make_outbox,
-)
+from gossamer.protocol.kernel import records as kernel
 from gossamer.protocol.kernel.struct import Struct
 from gossamer.protocol.peer import step as peer
-from gossamer.protocol.peer.record_table.records import DELIVER, EVENT, INSTALL_TIMER
+from gossamer.protocol.peer.record_table.records import DELIVER, EVENT, INSTALL_TIMER, SAMPLE_TIMER
 from gossamer.protocol.peer.routing.lookup import next_hop
+from gossamer.protocol.peer.sampling import sampler as sampling
 from gossamer.protocol.peer.sampling.sampler import pack
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER
@@ -43,6 +31,7 @@ HANDLE = (1 << 32) - 1
 ENDLESS = 200_000
 
 Box = tuple[tuple[int, int], ...]
+Boxes = Iterable[tuple[int, Box]]  # with their attributes
 
 # What small overlays begin with; others set more.
 SMALL = Settings(view_size=4, shuffle_length=2, load_shifting=False)
@@ -59,8 +48,7 @@ def arrays_of(
     if isinstance(value, Struct):
         for field in type(value).__annotations__:
             if scratch or field not in ("work", "spare", "seen", "merges"):
-                part = f"{name}.{field}"
-                found |= arrays_of(getattr(value, field), part, scratch=scratch)
+                found |= arrays_of(getattr(value, field), f"{name}.{field}", scratch=scratch)
     return found
 
 
@@ -75,8 +63,7 @@ def changed_arrays(state: State, before: dict[str, npt.NDArray[Any]]) -> set[str
 
 
 def random_identifiers(nodes: int, seed: int) -> Ints:
-    draws = np.random.default_rng(seed)
-    return draws.integers(0, RING_MASK, nodes, dtype=np.int64, endpoint=True)
+    return np.random.default_rng(seed).integers(0, RING_MASK, nodes, np.int64, endpoint=True)
 
 
 def true_rendezvous(identifiers: Iterable[int], value: int) -> int:
@@ -133,12 +120,12 @@ def subscribe_to_box(
     peer.subscribe(state, p, *(held if settings is None else held_boxes(settings, *held)))
 
 
-def record(kind: int, to: int, source: int, body: Iterable[int] = ()) -> Words:
+def record(kind: int, to: int, source: int, body: Iterable[int] = ()) -> kernel.Words:
     words = [int(w) for w in body]
-    return np.array([BODY + len(words), kind, to, source, *words], np.int64)
+    return np.array([kernel.BODY + len(words), kind, to, source, *words], np.int64)
 
 
-def descriptor(state: State, q: int, age: int = 0) -> Words:
+def descriptor(state: State, q: int, age: int = 0) -> kernel.Words:
     """The descriptor of peer ``q``, written ``age`` rounds ago."""
     words = np.zeros(1 + state.link_profile.shape[2], np.int64)
     write_own_descriptor.interpreted(state, q, words, 0)
@@ -147,14 +134,8 @@ def descriptor(state: State, q: int, age: int = 0) -> Words:
 
 
 def install_record(
-    state: State,
-    kind: int,
-    to: int,
-    source: int,
-    boxes: Iterable[tuple[int, Box]],
-    *,
-    answer: bool = True,
-) -> Words:
+    state: State, kind: int, to: int, source: int, boxes: Boxes, *, answer: bool = True
+) -> kernel.Words:
     rows = [[a, *(bound for pair in box for bound in pair)] for a, box in boxes]
     body = [*descriptor(state, source), int(answer), len(rows), *(w for row in rows for w in row)]
     return record(kind, to, source, body)
@@ -171,15 +152,15 @@ def event_record(
     hops: int = 0,
     tree_hops: int = 0,
     origin: int = -1,
-) -> Words:
+) -> kernel.Words:
     return record(EVENT, to, source, [event, attribute, mode, hops, tree_hops, origin, *values])
 
 
-def written(out: Outbox) -> list[Words]:
+def written(out: kernel.Outbox) -> list[kernel.Words]:
     records = []
-    at = int(out.cursor[HEAD])
-    while at < out.cursor[TAIL]:
-        end = at + int(out.words[at + LENGTH])
+    at = int(out.cursor[kernel.HEAD])
+    while at < out.cursor[kernel.TAIL]:
+        end = at + int(out.words[at + kernel.LENGTH])
         records.append(out.words[at:end].copy())
         at = end
     return records
@@ -234,7 +215,7 @@ def mended(nodes: int, seed: int = 3, **changes: Any) -> Hosts:
     return Hosts.ring(SMALL, nodes, seed, **{**links, **MENDING, **changes})
 
 
-def nothing(_: Words) -> bool:
+def nothing(_: kernel.Words) -> bool:
     return False
 
 
@@ -256,11 +237,11 @@ class Hosts:
         self.alive = np.ones(len(state.round), np.bool_)
         self.now = 0
         self.served: list[tuple[int, int, int, int]] = []
-        self.passed: list[Words] = []
-        self.loses: Callable[[Words], bool] = nothing
+        self.passed: list[kernel.Words] = []
+        self.loses: Callable[[kernel.Words], bool] = nothing
         self.timers: tuple[int, ...] = peer.TIMERS
         self.largest = 0
-        self._out = make_outbox(2 * peer.largest_step(settings))
+        self._out = kernel.make_outbox(2 * peer.largest_step(settings))
 
     @classmethod
     def ring(cls, settings: Settings, places: Any, seed: int = 1, **changes: Any) -> Self:
@@ -279,15 +260,15 @@ class Hosts:
         self._state = state
         self._unboxed = state.unboxed()
 
-    def step(self, p: int, words: Words) -> list[Words]:
+    def step(self, p: int, words: kernel.Words) -> list[kernel.Words]:
         """Let ``p`` take one record; return what it wrote."""
         self._out.cursor[:] = 0
         peer.step(self._unboxed, p, self.now, words, 0, self._out)
-        assert self._out.cursor[REFUSED] == 0, "the outbox was too small"
-        self.largest = max(self.largest, int(self._out.cursor[TAIL]))
+        assert self._out.cursor[kernel.REFUSED] == 0, "the outbox was too small"
+        self.largest = max(self.largest, int(self._out.cursor[kernel.TAIL]))
         return [record for record in written(self._out) if not self.loses(record)]
 
-    def handle(self, *records: Words) -> None:
+    def handle(self, *records: kernel.Words) -> None:
         """Take records, and all that follows from them, until none is left."""
         queue = deque(words.copy() for words in records)
         taken = 0
@@ -295,14 +276,14 @@ class Hosts:
             taken += 1
             assert taken < ENDLESS, "the records cause each other without end"
             words = queue.popleft()
-            to = int(words[TO])
+            to = int(words[kernel.TO])
             if not self.alive[to]:
-                to = int(words[FROM])
-                if words[KIND] >= UNREACHABLE or not self.alive[to]:
+                to = int(words[kernel.FROM])
+                if words[kernel.KIND] >= kernel.UNREACHABLE or not self.alive[to]:
                     continue
-                words[KIND] += UNREACHABLE
-            elif words[KIND] == DELIVER:
-                event, hops, tree_hops = (int(w) for w in words[BODY : BODY + 3])
+                words[kernel.KIND] += kernel.UNREACHABLE
+            elif words[kernel.KIND] == DELIVER:
+                event, hops, tree_hops = (int(w) for w in words[kernel.BODY : kernel.BODY + 3])
                 self.served.append((to, event, hops, tree_hops))
                 continue
             else:
@@ -325,16 +306,13 @@ class Hosts:
         self.now += 1
 
     def rounds(self, count: int, *timers: int) -> None:
-        """Let rounds pass, with the timers of every round or these."""
         for _ in range(count):
             self.cycle(timers=timers)
 
     def tick(self, p: int, timer: int) -> None:
-        """Give ``p`` one timer, and let all take what follows from it."""
         self.handle(record(timer, p, p))
 
     def subscribe(self, p: int, *box: tuple[int, int]) -> None:
-        """Let ``p`` want one range of every attribute, as `subscribe_to_box` does."""
         subscribe_to_box(self.state, p, *box)
 
     def install(self, p: int, *box: tuple[int, int]) -> None:
@@ -349,11 +327,11 @@ class Hosts:
     def neighbours(self, p: int) -> list[int]:
         return neighbours(self.state, p)
 
-    def descriptor(self, q: int, age: int = 0) -> Words:
+    def descriptor(self, q: int, age: int = 0) -> kernel.Words:
         return descriptor(self.state, q, age)
 
-    def of_kind(self, kind: int) -> list[Words]:
-        return [words for words in self.passed if words[KIND] == kind]
+    def of_kind(self, kind: int) -> list[kernel.Words]:
+        return [words for words in self.passed if words[kernel.KIND] == kind]
 
     def rendezvous(self, value: int) -> int:
         """The rendezvous node of a value among peers that are up."""
@@ -377,5 +355,68 @@ class Hosts:
         return path
 
     def identifiers(self) -> Ints:
-        """Where everybody is on the ring."""
         return self.state.sampler.profile[:, IDENTIFIER]
+
+
+# Samplers alone.
+
+
+STATE_ARRAYS = ("key", "handle", "draws", "profile", "views", "view_profile")
+
+
+def ring_sampler(
+    nodes: int, name: str, view_size: int, shuffle: int, profile_words: int, seed: int
+) -> sampling.SamplerState:
+    """Peers that know their next neighbours on a ring; every profile word tells its owner."""
+    sampler = sampling.make_sampler(nodes, name, view_size, shuffle, profile_words, seed)
+    sampler.profile[:] = profile_of(np.arange(nodes), profile_words)
+    for p in range(nodes):
+        for slot in range(min(view_size, nodes - 1)):
+            other = (p + 1 + slot) % nodes
+            sampler.views[p, slot] = sampling.pack(0, other)
+            sampler.view_profile[p, slot] = sampler.profile[other]
+    return sampler
+
+
+def profile_of(handles: kernel.Words, profile_words: int) -> kernel.Words:
+    """The profile that `ring_sampler` gives to peers."""
+    return handles[:, None] * 1000 + np.arange(profile_words)
+
+
+def timer_record(p: int) -> kernel.Words:
+    return record(SAMPLE_TIMER, p, p)
+
+
+def descriptors_of(sampler: sampling.SamplerState, p: int) -> list[tuple[int, int]]:
+    """(freshness, handle) of row p's view, in order."""
+    words = sampler.views[p][sampler.views[p] != sampling.EMPTY]
+    return [(int(w) >> 32 & (1 << 29) - 1, int(w) & (1 << 32) - 1) for w in words]
+
+
+def take(
+    sampler: sampling.SamplerState, p: int, words: kernel.Words, now: int = 0
+) -> list[kernel.Words]:
+    """Hand row p one record; returns what it writes."""
+    out = kernel.make_outbox(4096)
+    sampling.sample_step(sampler, p, now, words, 0, out)
+    return written(out)
+
+
+def run_cycle(sampler: sampling.SamplerState, alive: Any, order: kernel.Words, now: int) -> None:
+    """One cycle as the cycle engine runs it, in plain Python."""
+    for p in order:
+        if not alive[p]:
+            continue
+        queue = [timer_record(int(p))]
+        while queue:
+            words = queue.pop(0)
+            to = int(words[kernel.TO])
+            if not alive[to]:
+                to = int(words[kernel.FROM])
+                words[kernel.KIND] += kernel.UNREACHABLE
+            queue.extend(take(sampler, to, words, now))
+
+
+def states_equal(one: sampling.SamplerState, other: sampling.SamplerState) -> bool:
+    """Whether two samplers hold the same state, work areas apart."""
+    return all(np.array_equal(getattr(one, a), getattr(other, a)) for a in STATE_ARRAYS)

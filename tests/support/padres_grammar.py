@@ -7,9 +7,10 @@ as for PADRES' client; where there are none, what is on the left is joined first
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final, TypeVar
 
 from attrs import frozen
 
@@ -18,14 +19,12 @@ _TEXT = rf"(?:''|'{_WORD}]{_WORD}$]*'" + rf'|""|"{_WORD}]{_WORD}$]*")'
 _VARIABLE = "[A-Za-z_][A-Za-z0-9_-]*"
 TOKENS = [
     ("class", "class"),
-    ("comma", ","),
+    *((mark, re.escape(mark)) for mark in ",:;[]{}"),
     ("eq", "eq"),
     ("isPresent", "isPresent"),
     ("on strings", "str-(?:le|lt|gt|ge|prefix|postfix|contains)|neq"),
     ("on numbers", "<=|>=|<>|=|<|>"),
     ("joint", r"&|\|\|"),
-    ("colon", ":"),
-    ("semicolon", ";"),
     ("name", "[A-Za-z_:/][A-Za-z0-9_:/-]*"),
     ("time", "[A-Za-z_:/][A-Za-z0-9_:/-]*(?: [A-Za-z0-9:/_-]*)*"),
     ("zeros", "0[0-9]+"),
@@ -34,10 +33,19 @@ TOKENS = [
     ("decimal", r"[+-]?(?:[1-9][0-9]*|0)\.[0-9]+|[+-]?\.[0-9]+"),
     ("text variable", rf"(?P<q>['\"]?)\$S\${_VARIABLE}(?P=q)"),
     ("number variable", rf"(?P<q>['\"]?)\$[IF]\${_VARIABLE}(?P=q)"),
-    ("mark", r"[\[\]{}]"),
+    ("space", "[ \t\r\n]"),
 ]
 _PATTERNS = [(kind, re.compile(pattern)) for kind, pattern in TOKENS]
+_NUMBERS, _TEXTS = ("whole", "decimal"), ("text", "text variable", "name")
+# What may follow operators of each kind.
+_OPERANDS = {
+    "eq": _TEXTS,
+    "on strings": _TEXTS,
+    "on numbers": (*_NUMBERS, "number variable"),
+    "isPresent": (*_TEXTS, *_NUMBERS, "number variable"),
+}
 _WHOLE = 1 << 63
+T = TypeVar("T")
 
 
 class NotPadresError(Exception):
@@ -69,15 +77,13 @@ class Joint:
 def tokens(text: str) -> Iterator[tuple[str, str]]:
     place = 0
     while place < len(text):
-        if text[place] in " \t\r\n":
-            place += 1
-            continue
         found = [(kind, one.group()) for kind, p in _PATTERNS if (one := p.match(text, place))]
         if not found:
             raise NotPadresError(f"no token at {place} of {text!r}")
-        best = max(found, key=lambda one: len(one[1]))
-        yield best
-        place += len(best[1])
+        kind, taken = max(found, key=lambda one: len(one[1]))
+        if kind != "space":
+            yield kind, taken
+        place += len(taken)
 
 
 class Reader:
@@ -86,89 +92,72 @@ class Reader:
         self.tokens = [*tokens(text), ("end", "")]
 
     def subscription(self) -> Subscription:
-        found = self._subscription()
-        self._end()
-        return found
+        return self._whole(self._subscription)
 
     def composite(self) -> Subscription | Joint:
-        self._take("mark", "{")
-        found = self._chain()
-        self._take("mark", "}")
-        self._end()
-        return found
+        return self._whole(lambda: self._braced(self._chain))
 
     def publication(self) -> dict[str, Any]:
-        self._take("mark", "[")
-        self._take("class")
-        self._take("comma")
-        found: dict[str, Any] = {"class": self._text(self._take("text", "name"))}
-        self._take("mark", "]")
-        while self.tokens[0][0] == "comma":
-            self._take("comma")
-            self._take("mark", "[")
-            name = self._take("name")[1]
-            self._take("comma")
-            if name in found:
-                raise NotPadresError(f"attribute {name!r} exists multiple times")
-            found[name] = self._value(self._take("text", "name", "whole", "decimal"))
-            self._take("mark", "]")
-        self._end()
+        return self._whole(self._publication)
+
+    def _whole(self, read: Callable[[], T]) -> T:
+        """All of the text, a semicolon at its end, which who writes one leaves to PADRES."""
+        found = read()
+        if self._comes(";"):
+            self._pass(";")
+            if self._comes("time"):
+                self._pass("time", ";")
+        self._pass("end")
         return found
 
-    def _end(self) -> None:
-        """The end, a semicolon before it; who writes a text leaves the semicolon to PADRES."""
-        if self.tokens[0][0] == "semicolon":
-            self._take("semicolon")
-            if self.tokens[0][0] == "time":
-                self._take("time")
-                self._take("semicolon")
-        self._take("end")
+    def _braced(self, read: Callable[[], T]) -> T:
+        self._pass("{")
+        found = read()
+        self._pass("}")
+        return found
 
     def _chain(self) -> Subscription | Joint:
         """Terms joined from left to right, whatever joins them."""
-        found = self._term()
-        while self.tokens[0][0] == "joint":
-            operator = self._take("joint")[1]
-            found = Joint(operator, found, self._term())
+        found = self._braced(self._term)
+        while self._comes("joint"):
+            found = Joint(self._take("joint")[1], found, self._braced(self._term))
         return found
 
     def _term(self) -> Subscription | Joint:
-        self._take("mark", "{")
-        one = self._subscription() if self.tokens[0] == ("mark", "[") else self._chain()
-        self._take("mark", "}")
-        return one
+        return self._subscription() if self._comes("[") else self._chain()
 
     def _subscription(self) -> Subscription:
-        for kind, text in (("mark", "["), ("class", ""), ("comma", ""), ("eq", ""), ("comma", "")):
-            self._take(kind, *([text] if text else []))
-        found: dict[str, tuple[str, Any]] = {
-            "class": ("eq", self._text(self._take("text", "name")))
-        }
-        self._take("mark", "]")
-        while self.tokens[0][0] == "comma":
-            self._take("comma")
-            self._predicate(found)
-        return Subscription(found)
+        self._pass("[", "class", ",", "eq", ",")
+        kind = self._value("text", "name")
+        self._pass("]")
+        return Subscription({"class": ("eq", kind)} | self._attributes(self._predicate))
 
-    def _predicate(self, found: dict[str, tuple[str, Any]]) -> None:
-        self._take("mark", "[")
-        name = self._take("name")[1]
-        self._take("comma")
-        kind, operator = self._take("eq", "on strings", "on numbers", "isPresent")
-        self._take("comma")
-        of_texts, of_numbers = ("text", "text variable", "name"), ("whole", "decimal")
-        taken = {
-            "on numbers": (*of_numbers, "number variable"),
-            "isPresent": (*of_texts, *of_numbers, "number variable"),
-        }
-        value = self._value(self._take(*taken.get(kind, of_texts)))
-        self._take("mark", "]")
-        if name in found:
-            raise NotPadresError(f"attribute {name!r} exists multiple times")
-        found[name] = (operator, value)
+    def _publication(self) -> dict[str, Any]:
+        self._pass("[", "class", ",")
+        kind = self._value("text", "name")
+        self._pass("]")
+        return {"class": kind} | self._attributes(lambda: self._value("text", "name", *_NUMBERS))
 
-    def _value(self, token: tuple[str, str]) -> Any:
-        kind, text = token
+    def _attributes(self, read: Callable[[], T]) -> dict[str, T]:
+        """What follows the class: attributes with what is read of each."""
+        found: dict[str, T] = {}
+        while self._comes(","):
+            self._pass(",", "[")
+            name = self._take("name")[1]
+            if name in found:
+                raise NotPadresError(f"attribute {name!r} exists multiple times")
+            self._pass(",")
+            found[name] = read()
+            self._pass("]")
+        return found
+
+    def _predicate(self) -> tuple[str, Any]:
+        kind, name = self._take(*_OPERANDS)
+        self._pass(",")
+        return name, self._value(*_OPERANDS[kind])
+
+    def _value(self, *kinds: str) -> Any:
+        kind, text = self._take(*kinds)
         if kind == "whole":
             if not -_WHOLE <= int(text) < _WHOLE:
                 raise NotPadresError(f"{text} is no 64-bit number")
@@ -177,55 +166,54 @@ class Reader:
             return float(text)
         if kind in ("text variable", "number variable"):
             return Variable(text.strip("'\"")[3:], kind == "text variable")
-        return self._text(token)
+        return text if kind == "name" else text[1:-1]
 
-    def _text(self, token: tuple[str, str]) -> str:
-        return token[1] if token[0] == "name" else token[1][1:-1]
+    def _comes(self, kind: str) -> bool:
+        return self.tokens[0][0] == kind
+
+    def _pass(self, *kinds: str) -> None:
+        for kind in kinds:
+            self._take(kind)
 
     def _take(self, *kinds: str) -> tuple[str, str]:
-        """The next token, of one of these kinds; after `mark`, of that text."""
+        """The next token, of one of these kinds."""
         kind, text = self.tokens.pop(0)
-        fits = (kind, text) == kinds if kinds[0] == "mark" else kind in kinds
-        if not fits:
+        if kind not in kinds:
             raise NotPadresError(f"expected {kinds}, found {text!r} in {self.text!r}")
         return kind, text
+
+
+TESTS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    "isPresent": lambda _value, _constant: True,
+    **dict.fromkeys(("eq", "="), operator.eq),
+    **dict.fromkeys(("neq", "<>"), operator.ne),
+    **dict.fromkeys(("str-lt", "<"), operator.lt),
+    **dict.fromkeys(("str-le", "<="), operator.le),
+    **dict.fromkeys(("str-gt", ">"), operator.gt),
+    **dict.fromkeys(("str-ge", ">="), operator.ge),
+    "str-prefix": str.startswith,
+    "str-postfix": str.endswith,
+    "str-contains": operator.contains,
+}
 
 
 def is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def holds(operator: str, constant: Any, value: Any) -> bool:
+def holds(name: str, constant: Any, value: Any) -> bool:
     """Whether a predicate holds for a value, as PADRES' matchers define operators."""
     if isinstance(constant, Variable):
         return is_text(value) is constant.of_text
     if is_text(value) is not is_text(constant):
         return False
-    tests: dict[str, Callable[[], Any]] = {
-        "isPresent": lambda: True,
-        "eq": lambda: value == constant,
-        "neq": lambda: value != constant,
-        "str-lt": lambda: value < constant,
-        "str-le": lambda: value <= constant,
-        "str-gt": lambda: value > constant,
-        "str-ge": lambda: value >= constant,
-        "str-prefix": lambda: value.startswith(constant),
-        "str-postfix": lambda: value.endswith(constant),
-        "str-contains": lambda: constant in value,
-        "=": lambda: value == constant,
-        "<>": lambda: value != constant,
-        "<": lambda: value < constant,
-        "<=": lambda: value <= constant,
-        ">": lambda: value > constant,
-        ">=": lambda: value >= constant,
-    }
-    return bool(tests[operator]())
+    return bool(TESTS[name](value, constant))
 
 
 def matches(subscription: Subscription, publication: Mapping[str, Any]) -> bool:
     return all(
-        name in publication and holds(operator, constant, publication[name])
-        for name, (operator, constant) in subscription.predicates.items()
+        name in publication and holds(test, constant, publication[name])
+        for name, (test, constant) in subscription.predicates.items()
     )
 
 

@@ -130,8 +130,8 @@ class Reader:
 
     def __init__(self, where: Shell) -> None:
         self.folder = where.folder
-        environment = with_programs(where).environment
-        self._environment = environment | {"XDG_RUNTIME_DIR": str(self.folder)}
+        runtime = {"XDG_RUNTIME_DIR": str(self.folder)}
+        self._environment = with_programs(where).environment | runtime
         self._known: dict[str, str] = {}
         self._published: list[str] = []
         # Ports are the reader's own, where the system allows: pages name fixed ones.

@@ -1,4 +1,4 @@
-"""A simple protocol and collectors, for tests of the engines."""
+"""A simple protocol and collectors, for tests of the engines, and the windows engine for others."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from gossamer.protocol.kernel.draws import mix
 from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.kernel.struct import Struct
 from gossamer.protocol.peer.state.state import Int64s
+from gossamer.sim.engine.cycle_engine import Network
+from gossamer.sim.engine.latency import constant_latency
+from gossamer.sim.engine.link_conditions import make_link_conditions
+from gossamer.sim.engine.windows.window_engine import WindowEngine
 
 TICK = 1
 SEND = 9
@@ -38,12 +42,7 @@ def send_command(source: int, to: int, body: int | list[int] = 0) -> records.Wor
 
 @rule
 def ping_step(
-    state: Pings,
-    p: int,
-    now: int,  # noqa: ARG001  (as every step)
-    words: records.Words,
-    at: int,
-    out: records.Outbox,
+    state: Pings, p: int, _now: int, words: records.Words, at: int, out: records.Outbox
 ) -> None:
     """Send pings on command; count everything."""
     kind = words[at + records.KIND]
@@ -88,3 +87,12 @@ def chain_records(
     chain[0] = mix(chain[0], now, words[at + records.LENGTH])
     for i in range(words[at + records.LENGTH]):
         chain[0] = mix(chain[0], words[at + i], i)
+
+
+def make_window_engine(
+    state: Any, step: Any, timers: Any, network: Network, seed: int, **options: Any
+) -> WindowEngine:
+    """A windows engine; by default links are perfect but take a tick, and shards are small."""
+    links = make_link_conditions(len(network.alive), latency=constant_latency(1))
+    made: dict[str, Any] = {"links": links, "shard_rows": 2} | options
+    return WindowEngine(state, step, timers, network, seed, **made)

@@ -10,41 +10,23 @@ from hypothesis import strategies as st
 from gossamer.protocol.kernel.records import BODY
 from gossamer.protocol.peer.codec import layouts_of
 from gossamer.protocol.peer.record_table import layouts
-from gossamer.protocol.peer.settings import presets
+from gossamer.protocol.peer.settings import presets, profile
 from gossamer.protocol.peer.settings.config import Settings
-from gossamer.protocol.peer.settings.profile import (
-    HALF_MASK,
-    HANDLE_BITS,
-    HANDLE_MASK,
-    MAX_LOAD,
-    NOTHING,
-    range_word,
-)
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state.state import profile_words
 
 Words = st.SearchStrategy[list[int]]
-HANDLES = st.integers(0, HANDLE_MASK)
+HANDLES = st.integers(0, profile.HANDLE_MASK)
 ENTRIES = 5  # of a list, or as many as there may be
 
 
 def small_settings(nodes: int, **changes: Any) -> Settings:
     """Settings with little room, so that every limit is met."""
-    room = {
-        "attributes": 2,
-        "view_size": 4,
-        "shuffle_length": 3,
-        "event_memory": 4,
-        "pending_publications": 4,
-        "held_events": 16,
-        "retention_rounds": 100,
-        "routing_table_entries": 16,
-        "boxes_per_neighbour": 4,
-        "small_world_links": 1,
-        "finger_levels": 1,
-        "guest_links": 1,
-        "move_rounds": 2,
-    }
+    tables = {"attributes": 2, "routing_table_entries": 16, "boxes_per_neighbour": 4}
+    views = {"view_size": 4, "shuffle_length": 3}
+    links = {"small_world_links": 1, "finger_levels": 1, "guest_links": 1, "move_rounds": 2}
+    events = {"event_memory": 4, "pending_publications": 4, "held_events": 16}
+    room = {**tables, **views, **links, **events, "retention_rounds": 100}
     return presets.resilient(nodes, **room | changes)
 
 
@@ -72,7 +54,9 @@ def _part(part: layouts.Part, settings: Settings, sender: int) -> Words:
         case layouts.Descriptor():
             handle = st.just(sender) if part.of_sender else HANDLES
             head = st.builds(
-                lambda age, handle: age << HANDLE_BITS | handle, st.integers(0, part.oldest), handle
+                lambda age, handle: age << profile.HANDLE_BITS | handle,
+                st.integers(0, part.oldest),
+                handle,
             )
             return st.builds(lambda head, told: [head, *told], head, _profiles(settings))
         case layouts.Perhaps():
@@ -99,9 +83,9 @@ def _lists(part: layouts.List, settings: Settings, sender: int) -> Words:
 
 def _profiles(settings: Settings) -> Words:
     """Profiles: scalars as far as there are some, then ranges."""
-    scalars = [st.integers(0, most) for most in (RING_MASK, RING_MASK, MAX_LOAD)]
-    ends = st.lists(st.integers(0, HALF_MASK), min_size=2, max_size=2).map(sorted)
-    ranges = st.just(NOTHING) | ends.map(lambda pair: range_word.interpreted(*pair))
+    scalars = [st.integers(0, most) for most in (RING_MASK, RING_MASK, profile.MAX_LOAD)]
+    ends = st.lists(st.integers(0, profile.HALF_MASK), min_size=2, max_size=2).map(sorted)
+    ranges = st.just(profile.NOTHING) | ends.map(lambda pair: profile.range_word.interpreted(*pair))
     told = scalars[: settings.first_range]
     told += [ranges] * (profile_words(settings) - len(told))
     return st.tuples(*told).map(list)

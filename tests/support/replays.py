@@ -16,17 +16,9 @@ ROUND_S = 60.0
 
 def short_trace(rounds: int = 20) -> ChurnTrace:
     """Six nodes: one comes late, one leaves, one comes back, the others stay."""
-    sessions = np.array(
-        [
-            (0, 0, rounds),
-            (1, 0, rounds),
-            (2, 0, rounds),
-            (3, 0, 12.1),
-            (4, 8.1, rounds),
-            (5, 0, 6.1),
-            (5, 10.1, rounds),
-        ]
-    )
+    stays = [(node, 0, rounds) for node in range(3)]
+    comes_and_goes = [(3, 0, 12.1), (4, 8.1, rounds), (5, 0, 6.1), (5, 10.1, rounds)]
+    sessions = np.array([*stays, *comes_and_goes])
     node, start_s, end_s = sessions[:, 0], sessions[:, 1] * ROUND_S, sessions[:, 2] * ROUND_S
     names = [f"n{number}" for number in range(6)]
     return ChurnTrace(names, node, start_s, end_s, rounds * ROUND_S)

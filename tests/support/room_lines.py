@@ -49,7 +49,6 @@ IN_ALL: Final = {"shared": 36_000, "node": 38_000, "sim": 38_000, "spark": 7_200
 
 
 def lines_of(text: str) -> Counter[str]:
-    """How many lines of each kind a file has."""
     kinds = ["code" if line.strip() else "blank" for line in text.splitlines()]
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         row, column = token.start
@@ -86,7 +85,6 @@ def rows() -> list[tuple[str, int, int, Counter[str]]]:
 
 
 def main() -> None:
-    """Print a row a room."""
     table = Table("room", box=box.SIMPLE)
     for heading in ("files", "lines", "aim", *KINDS):
         table.add_column(heading, justify="right")

@@ -1,14 +1,18 @@
-"""Scenes of clients that move, held against a matcher without any overlay."""
+"""Scenes of clients that move, held against a matcher without any overlay, and SCOTs watched."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import NamedTuple
 
-from gossamer.protocol.brokers.core.effects import Deliver
-from gossamer.protocol.brokers.core.messages import Publish, Subscribe, Unsubscribe
+from attrs import define, field
+
+from gossamer.protocol.brokers.core.effects import Deliver, Effect
+from gossamer.protocol.brokers.core.messages import Hop, Id, Publish, Subscribe, Unsubscribe
+from gossamer.protocol.brokers.scot.memory.messages import Message, QueueReport, Subscription
 from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.protocol.content.filters import Filter
+from gossamer.sim.studies.scot.replay.network import Unobserved
 from gossamer.sim.studies.tree_brokers.overlay.service import FixedTimes
 from gossamer.sim.studies.tree_brokers.workloads.scene import NUMBER, SECOND, Scene, Stage, Workload
 
@@ -29,7 +33,6 @@ class Stay(NamedTuple):
 
 
 def stays(workload: Workload, span: int) -> list[Stay]:
-    """Every subscription of a workload, for as long as it stands."""
     open_ = {(one.broker, one.label): (one.filter, -_NEVER) for one in workload.standing()}
     found = []
     for at, broker, message in workload.steps(span):
@@ -79,3 +82,35 @@ def play(workload: Workload, settings: TreeSettings, span: int) -> int:
         assert got[number] <= may, f"publication {number} was for others"
         had_to_be += len(must)
     return had_to_be
+
+
+@define
+class Watcher(Unobserved):
+    deliveries: list[tuple[int, str]] = field(factory=list)
+    got: Counter[tuple[str, Id]] = field(factory=Counter)
+    rows: list[tuple[int, int]] = field(factory=list)
+    reached: dict[Id, int] = field(factory=dict)
+    windows: list[tuple[int, int, int]] = field(factory=list)
+
+    def handled(
+        self,
+        now: int,
+        arrived: int,  # noqa: ARG002
+        broker: str,  # noqa: ARG002
+        source: Hop,  # noqa: ARG002
+        message: Message,
+        effects: list[Effect],
+    ) -> None:
+        clients = sum(isinstance(effect, Deliver) for effect in effects)
+        if clients:
+            self.rows.append((now, clients))
+        if isinstance(message, Subscription):
+            self.reached[message.id] = now
+
+    def delivered(self, now: int, effect: Deliver) -> None:
+        self.deliveries.append((now, effect.client))
+        self.got[effect.client, effect.publication.id] += 1
+
+    def window_ended(self, now: int, queues: dict[tuple[str, str], QueueReport]) -> None:
+        lengths = [report.length for report in queues.values()]
+        self.windows.append((now, max(lengths, default=0), sum(lengths)))

@@ -11,14 +11,7 @@ from attrs import frozen
 
 from gossamer.protocol.brokers.core import messages
 from gossamer.protocol.brokers.core.effects import Deliver, Effect, Refuse, Send, Settled
-from gossamer.protocol.brokers.core.messages import (
-    Attach,
-    Id,
-    NeighbourDown,
-    Subscribe,
-    client,
-    neighbour,
-)
+from gossamer.protocol.brokers.core.messages import Id, client, neighbour
 from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot, ScotBroker, ScotSettings
 from gossamer.protocol.brokers.scot.memory import messages as m
 from gossamer.protocol.brokers.scot.memory.topology import ClusterBitVector
@@ -99,7 +92,7 @@ class ScotOverlay(ClientNetwork[ScotBroker]):
         for name, end in ((one, other), (other, one)):
             assert not self.queues[name, end]
             self._broken.add((name, end))
-            self.tell(name, None, NeighbourDown(end))
+            self.tell(name, None, messages.NeighbourDown(end))
 
     def mend_link(self, one: str, other: str) -> None:
         for name, end in ((one, other), (other, one)):
@@ -169,7 +162,7 @@ def subscription(number: int = 1, broker: str = HOME, cluster: int = 0) -> m.Sub
 
 def down(broker: ScotBroker, *names: str) -> list[Effect]:
     """Let links to neighbours work no more; returns what follows from the last."""
-    return [broker.handle(0, None, NeighbourDown(name)) for name in names][-1]
+    return [broker.handle(0, None, messages.NeighbourDown(name)) for name in names][-1]
 
 
 def take(broker: ScotBroker, source: str, *received: m.Message) -> list[Effect]:
@@ -178,8 +171,8 @@ def take(broker: ScotBroker, source: str, *received: m.Message) -> list[Effect]:
 
 
 def with_ada(broker: ScotBroker) -> ScotBroker:
-    broker.handle(0, ADA, Attach())
-    acknowledge(broker, broker.handle(0, ADA, Subscribe("s", WANTED)))
+    broker.handle(0, ADA, messages.Attach())
+    acknowledge(broker, broker.handle(0, ADA, messages.Subscribe("s", WANTED)))
     return broker
 
 

@@ -12,16 +12,8 @@ from collections.abc import Callable
 
 from attrs import define, field
 
+from gossamer.protocol.brokers.core import effects as e
 from gossamer.protocol.brokers.core import messages
-from gossamer.protocol.brokers.core.effects import (
-    Awaits,
-    Deliver,
-    Dismissed,
-    Effect,
-    Refuse,
-    Settled,
-    Withdrawn,
-)
 from gossamer.protocol.brokers.core.messages import Hop, Id, client
 from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot, ScotBroker, ScotSettings
 from gossamer.protocol.brokers.scot.memory import messages as m
@@ -32,7 +24,6 @@ from support.scot_overlay import new_broker, random_tree
 
 TEXTS = ("present(x)", "x > 5", "x < 3")
 """What subscribers ask for."""
-
 
 Queued = m.BetweenBrokers | messages.NeighbourDown | m.NeighbourUp
 
@@ -98,16 +89,14 @@ class TakeOverPlay(BrokerNetwork[ScotBroker]):
             covering=covering,
         )
         self.covers = self.settings.covering
-        for label in self.scot.brokers:
-            self.brokers[str(label)] = self._new(str(label))
+        self.brokers |= {str(label): self._new(str(label)) for label in self.scot.brokers}
         self.subscribers: dict[str, Subscriber] = {}
         self.published: list[Published] = []
         self.dead: dict[str, dict[str, object]] = {}
         self.broken: set[tuple[str, str]] = set()
         self._tickets: dict[tuple[str, int], Published | Subscriber] = {}
-        links = [(str(one), str(other)) for one, other in self.scot.links()]
-        for one, other in links:
-            self.queues[one, other], self.queues[other, one] = deque(), deque()
+        for near, far in self.scot.links():
+            self.queues |= {(str(near), str(far)): deque(), (str(far), str(near)): deque()}
         for one, other in self.queues:
             self.tell(one, None, self._up(other))
 
@@ -144,7 +133,7 @@ class TakeOverPlay(BrokerNetwork[ScotBroker]):
     def move(self, one: Subscriber, broker: str) -> None:
         """Let a client whose broker is dead come to another, which may not know that yet."""
         effects = self.brokers[broker].handle(0, client(one.name), messages.Attach())
-        if not any(isinstance(effect, Refuse) for effect in effects):
+        if not any(isinstance(effect, e.Refuse) for effect in effects):
             one.at.append(broker)
             for effect in effects:
                 self.carry_out(broker, effect)
@@ -188,11 +177,11 @@ class TakeOverPlay(BrokerNetwork[ScotBroker]):
                 others = [str(label._replace(cluster=cluster)) for cluster in clusters]
                 self.move(one, next(other for other in others if other not in self.dead))
 
-    def _note(self, broker: str, effects: list[Effect], what: Published | Subscriber) -> None:
-        (ticket,) = (effect.ticket for effect in effects if isinstance(effect, Awaits))
+    def _note(self, broker: str, effects: list[e.Effect], what: Published | Subscriber) -> None:
+        (ticket,) = (effect.ticket for effect in effects if isinstance(effect, e.Awaits))
         self._tickets[broker, ticket] = what
         for effect in effects:
-            if isinstance(effect, Settled) and effect.ticket == ticket:
+            if isinstance(effect, e.Settled) and effect.ticket == ticket:
                 what.safe = effect.safe
 
     # What happens to brokers and links
@@ -299,25 +288,25 @@ class TakeOverPlay(BrokerNetwork[ScotBroker]):
         if (one, other) not in self.broken:
             super().send(one, other, message)
 
-    def carry_out(self, broker: str, effect: Effect) -> None:
+    def carry_out(self, broker: str, effect: e.Effect) -> None:
         super().carry_out(broker, effect)
         match effect:
-            case Deliver(to, notification):
+            case e.Deliver(to, notification):
                 if to in self.subscribers:
                     one = self.subscribers[to]
                     one.got[broker, notification.id] += 1
                     one.waiting.setdefault(broker, []).append(notification.id)
-            case Withdrawn(to, ids):
+            case e.Withdrawn(to, ids):
                 one = self.subscribers[to]
                 one.waiting[broker] = [i for i in one.waiting.get(broker, []) if i not in ids]
                 for id_ in ids:
                     one.got.pop((broker, id_), None)
-            case Dismissed(to):
+            case e.Dismissed(to):
                 one = self.subscribers[to]
                 one.at.append(one.at[0])
                 for id_ in one.waiting.pop(broker, ()):
                     del one.got[broker, id_]
-            case Settled(ticket, safe):
+            case e.Settled(ticket, safe):
                 what = self._tickets.get((broker, ticket))
                 if what is not None:
                     what.safe = safe
@@ -386,9 +375,8 @@ class TakeOverPlay(BrokerNetwork[ScotBroker]):
     def check_arrived(self) -> None:
         assert self.refusals == []
         for one in self.subscribers.values():
-            due = {
-                made.id for made in self.published if made.safe and one.wanted.matches(made.values)
-            }
+            safe = (made for made in self.published if made.safe)
+            due = {made.id for made in safe if one.wanted.matches(made.values)}
             assert due <= one.ids, f"{one.name} at {one.at} misses {sorted(due - one.ids)}"
             assert max(one.got.values(), default=1) == 1, f"{one.name} got something twice"
 

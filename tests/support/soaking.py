@@ -204,12 +204,9 @@ class Soak:
         await _once(self._draw_address(), flood)
 
     async def flood_connections(self) -> None:
-        async def flood(client: LocalClient) -> None:
-            await client.status()
-
         address = self._draw_address()
         for _ in range(30):
-            await _once(address, flood)
+            await _once(address, LocalClient.status)
 
     async def speak_nonsense_locally(self) -> None:
         """What no client says, at the socket for applications."""
@@ -241,7 +238,7 @@ class Soak:
         return self.run.crowd.address(self.run.draws.choice(list(self.run.crowd.names)))
 
 
-async def _once(address: LocalAddress, flood: Callable[[LocalClient], Awaitable[None]]) -> None:
+async def _once(address: LocalAddress, flood: Callable[[LocalClient], Awaitable[object]]) -> None:
     """Let a client flood until it is done, refused, cut, or without its node."""
     with suppress(NodeError), trio.move_on_after(FLOOD_S):
         async with open_client(address, patience_s=0) as client:
@@ -301,8 +298,7 @@ class Printer:
 
     @property
     def got(self) -> list[str]:
-        lines = self._file.read_text().split("\n")[:-1]
-        return [str(json.loads(line)["id"]) for line in lines]
+        return [str(json.loads(one)["id"]) for one in self._file.read_text().split("\n")[:-1]]
 
 
 @attrs.define(eq=False)

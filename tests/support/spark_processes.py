@@ -62,7 +62,6 @@ def run_spark_here(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def start_spark_command(*arguments: str, **changes: str | None) -> subprocess.Popen[str]:
-    """Start `gossamer spark` with these arguments, in a process group of its own."""
     has_own_java = not any(argument.startswith("sc://") for argument in arguments)
     # Executors, which are killed, leave their files where they work: below the cluster's folder.
     conf = [
@@ -101,7 +100,6 @@ def run_spark_meanwhile(
 
 
 def wait_in(process: subprocess.Popen[Any], condition: Callable[[], object]) -> None:
-    """Wait until a condition holds, or the process has ended."""
     wait_for(lambda: process.poll() is not None or condition())
 
 
@@ -141,7 +139,6 @@ def wait_for(condition: Callable[[], object]) -> None:
 
 
 def spark_home() -> Path:
-    """Where Spark is installed."""
     import pyspark
 
     return Path(pyspark.__file__).parent

@@ -18,13 +18,6 @@ from gossamer.node.peer import peer_parts
 from gossamer.node.peer.batches import machine_code
 from gossamer.node.peer.batches.buffers import Batch
 from gossamer.node.peer.batches.exchange import InterpretedRules, LinkedRules, Rules
-from gossamer.node.peer.batches.machine_code import (
-    EVENTS,
-    STEPS,
-    BufferedStep,
-    linked_step,
-    take_one,
-)
 from gossamer.node.peer.frames.core import Core
 from gossamer.protocol.kernel.linking import LinkedCode
 
@@ -46,11 +39,13 @@ def rules_of(core: Core, batch: Batch, code: LinkedCode) -> Rules:
     return InterpretedRules(core, batch) if code is INTERPRETED else LinkedRules(core, batch, code)
 
 
-def buffered_step(core: Core, code: LinkedCode) -> BufferedStep:
+def buffered_step(core: Core, code: LinkedCode) -> machine_code.BufferedStep:
     if code is not INTERPRETED:
-        return linked_step(core, code)
+        return machine_code.linked_step(core, code)
     state = core.state.unboxed()
-    return BufferedStep(core, lambda buffers, now: take_one.linked(state, buffers.unboxed(), now))
+    return machine_code.BufferedStep(
+        core, lambda buffers, now: machine_code.take_one.linked(state, buffers.unboxed(), now)
+    )
 
 
 class SwitchingTiers:
@@ -62,7 +57,7 @@ class SwitchingTiers:
     def __init__(self, _choice: str, _counters: object, use: Mapping[str, Callable[..., Any]]):
         self.compiled = False
         self._use = use
-        self._parts: Any = use[EVENTS].__self__  # type: ignore[attr-defined]
+        self._parts: Any = use[machine_code.EVENTS].__self__  # type: ignore[attr-defined]
 
     async def run(self) -> None:
         parts = self._parts
@@ -72,12 +67,12 @@ class SwitchingTiers:
                 self._take_up("one by one")
                 parts.runtime.take_in_batches(None)
             else:
-                self._use[EVENTS](self._code(EVENTS))
+                self._use[machine_code.EVENTS](self._code(machine_code.EVENTS))
             if draws.random() < 0.5:
                 self._take_up("step")
                 parts.core.take_by(parts.core._take_interpreted)
             else:
-                self._use[STEPS](self._code(STEPS))
+                self._use[machine_code.STEPS](self._code(machine_code.STEPS))
             await trio.sleep(draws.expovariate(1 / MEAN_S))
 
     def _code(self, part: str) -> LinkedCode:

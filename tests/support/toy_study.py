@@ -75,8 +75,6 @@ class ToyRecord:
 
 @attrs.frozen(kw_only=True)
 class Gambler:
-    """One system of a run, as a task."""
-
     scenario: ToyScenario
     coin: str
 

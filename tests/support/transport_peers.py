@@ -16,15 +16,7 @@ import trio
 import trustme
 from trio.testing import memory_stream_pair
 
-from gossamer.node.transport.base.base import (
-    Address,
-    Admitted,
-    Farewell,
-    Hello,
-    LocalPeer,
-    PeerIdentity,
-    Transport,
-)
+from gossamer.node.transport.base import base
 from gossamer.node.transport.base.frames import MESSAGE_FRAMES, FrameReader, encode_frame
 from gossamer.node.transport.base.limits import BackOff, Limits
 from gossamer.node.transport.base.schema import Frame
@@ -35,16 +27,16 @@ from support.memory_transport import MemoryNetwork
 from support.waiting import Changing, running
 
 CLUSTER = "test"
-LOOPBACK = Address("127.0.0.1", 0)
+LOOPBACK = base.Address("127.0.0.1", 0)
 LIMIT_FIELDS = {"frame_bytes": 1024, "queue_bytes": 4096, "items": 64}
 LIMITS = Limits(**LIMIT_FIELDS)
 Pair = trio.StapledStream[Any, Any]
 
 
-def identify(certificate: bytes | None, hello: Hello) -> PeerIdentity:
+def identify(certificate: bytes | None, hello: base.Hello) -> base.PeerIdentity:
     """Believe the hello; the certificate was checked by TLS."""
     fingerprint = b"" if certificate is None else sha256(certificate).digest()
-    return PeerIdentity(hello.key, fingerprint, f"test-{hello.key}")
+    return base.PeerIdentity(hello.key, fingerprint, f"test-{hello.key}")
 
 
 @cache
@@ -80,8 +72,8 @@ def credentials_of(certificate: trustme.LeafCert | None, trusted: str = "ours") 
     return Credentials(server, context_of(ssl.PROTOCOL_TLS_CLIENT, certificate, trusted))
 
 
-def local_peer(key: int, **more: Any) -> LocalPeer:
-    return LocalPeer(key=key, cluster=CLUSTER, **more)
+def local_peer(key: int, **more: Any) -> base.LocalPeer:
+    return base.LocalPeer(key=key, cluster=CLUSTER, **more)
 
 
 def _run_with_jumping_clock(fn: Any, clock: Any = None, instruments: Any = ()) -> Any:
@@ -97,7 +89,7 @@ SCHEDULE = 1
 # A test on trio's clock that jumps ahead whenever everybody waits; it starts at 0.
 on_jumping_clock = pytest.mark.trio(run=_run_with_jumping_clock)
 
-MakeTransport = Callable[[int, Limits], Transport]
+MakeTransport = Callable[[int, Limits], base.Transport]
 
 
 def memory_transports(network: MemoryNetwork) -> MakeTransport:
@@ -124,23 +116,23 @@ class Heard(Changing):
     gate: trio.Event | None = None
     frames: list[tuple[int, Frame]] = attrs.field(factory=list)
     ups: list[int] = attrs.field(factory=list)
-    downs: list[tuple[int, Farewell]] = attrs.field(factory=list)
+    downs: list[tuple[int, base.Farewell]] = attrs.field(factory=list)
 
     @property
     def bodies(self) -> list[bytes]:
         return [frame["body"] for _, frame in self.frames]
 
-    async def on_frame(self, identity: PeerIdentity, frame: Frame) -> None:
+    async def on_frame(self, identity: base.PeerIdentity, frame: Frame) -> None:
         if self.gate is not None:
             await self.gate.wait()
         self.frames.append((identity.key, frame))
         self.changed()
 
-    def on_up(self, identity: PeerIdentity) -> None:
+    def on_up(self, identity: base.PeerIdentity) -> None:
         self.ups.append(identity.key)
         self.changed()
 
-    def on_down(self, identity: PeerIdentity, farewell: Farewell) -> None:
+    def on_down(self, identity: base.PeerIdentity, farewell: base.Farewell) -> None:
         self.downs.append((identity.key, farewell))
         self.changed()
 
@@ -150,20 +142,18 @@ class Peer:
     key: int
     pool: ConnectionPool
     heard: Heard
-    transport: Transport
+    transport: base.Transport
 
 
 @attrs.define
 class Crowd:
-    """Peers that know each other's addresses."""
-
     nursery: trio.Nursery
     make: MakeTransport
     limits: Limits = attrs.field(factory=Limits)
     back_off: BackOff = attrs.field(factory=BackOff)
-    addresses: dict[int, Sequence[Address]] = attrs.field(factory=dict)
+    addresses: dict[int, Sequence[base.Address]] = attrs.field(factory=dict)
 
-    async def add(self, key: int, address: Address = LOOPBACK, **changes: Any) -> Peer:
+    async def add(self, key: int, address: base.Address = LOOPBACK, **changes: Any) -> Peer:
         limits = attrs.evolve(self.limits, **changes)
         heard = Heard()
         transport = self.make(key, limits)
@@ -180,9 +170,11 @@ class Crowd:
         return Peer(key, pool, heard, transport)
 
 
-def admitted(stream: trio.abc.Stream, key: int = 2, *, dialled: bool = True) -> Admitted:
-    hello = Hello(1, "test", CLUSTER, key, (), bytes(16), None)
-    return Admitted(stream, PeerIdentity(key), hello, dialled, Address("127.0.0.1", 1))
+def admitted(stream: trio.abc.Stream, key: int = 2, *, dialled: bool = True) -> base.Admitted:
+    hello = base.Hello(1, "test", CLUSTER, key, (), bytes(16), None)
+    return base.Admitted(
+        stream, base.PeerIdentity(key), hello, dialled, base.Address("127.0.0.1", 1)
+    )
 
 
 class Served(Changing):
@@ -190,7 +182,7 @@ class Served(Changing):
         super().__init__()
         self.connection = Connection(admitted(stream, key), limits, MESSAGE_FRAMES)
         self.frames: list[Frame] = []
-        self.farewell: Farewell | None = None
+        self.farewell: base.Farewell | None = None
 
     async def run(self) -> None:
         self.farewell = await self.connection.run(self.on_frame)
@@ -200,7 +192,7 @@ class Served(Changing):
         self.frames.append(frame)
         self.changed()
 
-    async def end(self) -> Farewell:
+    async def end(self) -> base.Farewell:
         await self.until(lambda: self.farewell is not None)
         assert self.farewell is not None
         return self.farewell
@@ -222,6 +214,13 @@ class Wire:
 
     async def send(self, *frames: bytes) -> None:
         await self.stream.send_all(b"".join(frames))
+
+
+async def drip(stream: trio.abc.SendStream, data: bytes) -> None:
+    """Send a byte a second."""
+    for byte in data:
+        await stream.send_all(bytes([byte]))
+        await trio.sleep(1)
 
 
 @asynccontextmanager

@@ -50,10 +50,7 @@ class TreeOverlay(ClientNetwork[GraphBroker]):
     """
 
     def __init__(
-        self,
-        links: Iterable[Link],
-        settings: GraphSettings = SETTINGS,
-        seed: int = 0,
+        self, links: Iterable[Link], settings: GraphSettings = SETTINGS, seed: int = 0
     ) -> None:
         super().__init__(random.Random(seed))
         self.deliveries: list[Delivery] = []

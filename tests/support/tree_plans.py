@@ -139,6 +139,5 @@ def least_steiner_cost_by_trying(graph: Graph, terminals: Sequence[int]) -> floa
         for more in combinations(others, count):
             part = whole.subgraph([*terminals, *more])
             if nx.is_connected(part):
-                tree = nx.minimum_spanning_tree(part)
-                best = min(best, tree.size(weight="weight"))
+                best = min(best, nx.minimum_spanning_tree(part).size(weight="weight"))
     return best

@@ -30,8 +30,6 @@ LOAD_STEP = 3
 
 @attrs.define(eq=False)
 class Side:
-    """One end of the wire: a peer with nothing around it."""
-
     member: Membership
     now: float
     core: Core = attrs.field(init=False)

@@ -16,8 +16,7 @@ from gossamer.protocol.peer.record_table.table import Sort
 from gossamer.protocol.peer.sampling import sampler as sampling_sampler
 from gossamer.protocol.peer.sampling.page import with_records
 from gossamer.protocol.peer.settings.config import SAMPLERS, Settings
-from support.overlays import record, written
-from support.sampling_runs import ring_sampler, states_equal
+from support.overlays import record, ring_sampler, states_equal, written
 
 PAGE = Path(__file__).parents[2] / "docs" / "samplers.md"
 

@@ -30,7 +30,7 @@ from gossamer.sim.results.tables import comparison_table, summary_table
 from gossamer.sim.study.registry import study_of
 from gossamer.sim.study.scenarios import default_scenario
 from gossamer.spark.commands.stream_tables import print_windows
-from support.cluster_views import member, report
+from support.clusters import member, report
 from support.loopback_peer import EMPTY
 from support.made_up_runs import made_up_run
 from support.terminals import assert_fits, columns_of, printed_at

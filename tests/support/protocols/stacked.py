@@ -58,8 +58,8 @@ class Wander(custom.Protocol):
         return self.told.mean()
 
 
-class OverSampler(Wander):
-    peers = custom.Sampler("cyclon", view_size=8)
+class OverCyclon(Wander):
+    peers = custom.Sampler("cyclon", view_size=8, shuffle_length=3)
 
     begin = custom.Timer(rounds=1)
 
@@ -69,15 +69,11 @@ class OverSampler(Wander):
             Token.send(net, peer, 1)
 
 
-class OverCyclon(OverSampler):
-    peers = custom.Sampler("cyclon", view_size=8, shuffle_length=3)
-
-
-class OverNewscast(OverSampler):
+class OverNewscast(OverCyclon):
     peers = custom.Sampler("newscast", view_size=8)
 
 
-class OverHyParView(OverSampler):
+class OverHyParView(OverCyclon):
     peers = custom.Sampler("hyparview", view_size=14)
 
 

@@ -42,22 +42,18 @@ class Wander(Node):
         return sum(node.told for node in run.nodes) / len(run.nodes)
 
 
-class OverSampler(Wander):
-    peers = Sampler("cyclon", view_size=8)
+class OverCyclon(Wander):
+    peers = Sampler("cyclon", view_size=8, shuffle_length=3)
 
     def next_node(self):
         return self.peers.random()
 
 
-class OverCyclon(OverSampler):
-    peers = Sampler("cyclon", view_size=8, shuffle_length=3)
-
-
-class OverNewscast(OverSampler):
+class OverNewscast(OverCyclon):
     peers = Sampler("newscast", view_size=8)
 
 
-class OverHyParView(OverSampler):
+class OverHyParView(OverCyclon):
     peers = Sampler("hyparview", view_size=14)
 
 

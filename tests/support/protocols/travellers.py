@@ -2,46 +2,33 @@
 
 from typing import Any
 
-from gossamer.sim.custom import (
-    Message,
-    Protocol,
-    Sampler,
-    Timer,
-    attribute,
-    column,
-    control,
-    draw,
-    draw_other,
-    items,
-    measure,
-    random_peer,
-)
+from gossamer.sim import custom
 
 
-class Parcel(Message, size_bytes=200):
+class Parcel(custom.Message, size_bytes=200):
     hops: int
-    content: Any = items(60)
+    content: Any = custom.items(60)
 
 
-class Farewell(Message, size_bytes=30):
+class Farewell(custom.Message, size_bytes=30):
     """The sender leaves."""
 
 
-class Travellers(Protocol):
-    peers = Sampler("cyclon", view_size=6)
+class Travellers(custom.Protocol):
+    peers = custom.Sampler("cyclon", view_size=6)
 
-    strength = attribute(int, {"whole": [1, 3]})
-    weight = attribute(float)
-    heavy = attribute(bool, [False, True])
+    strength = custom.attribute(int, {"whole": [1, 3]})
+    weight = custom.attribute(float)
+    heavy = custom.attribute(bool, [False, True])
 
-    carried = column(int)
-    chain = column(float)
-    farewells = column(int)
-    returned = column(int)
-    starts = column(int)
-    store = column(int, 60)
+    carried = custom.column(int)
+    chain = custom.column(float)
+    farewells = custom.column(int)
+    returned = custom.column(int)
+    starts = custom.column(int)
+    store = custom.column(int, 60)
 
-    go = Timer(rounds=1)
+    go = custom.Timer(rounds=1)
 
     def on_start(self, me, net, contact):
         self.starts[me] = net.life
@@ -49,11 +36,11 @@ class Travellers(Protocol):
             Parcel.send(net, contact, 2, self.store[me, :1])
 
     def on_leave(self, me, net):
-        Farewell.send(net, draw_other(self, me))
+        Farewell.send(net, custom.draw_other(self, me))
 
     def on_go(self, me, net):
         for _ in range(self.strength[me]):
-            peer = random_peer(self.peers, me, draw(self, me))
+            peer = custom.random_peer(self.peers, me, custom.draw(self, me))
             if peer >= 0:
                 length = 40 if self.heavy[me] else 5
                 Parcel.send(net, peer, 0, self.store[me, :length])
@@ -62,7 +49,7 @@ class Travellers(Protocol):
         self.carried[me] += 1
         self.chain[me] = 0.9 * self.chain[me] + net.now * self.weight[me] + sender + len(content)
         if hops < 2:
-            Parcel.send(net, draw_other(self, me), hops + 1, content)
+            Parcel.send(net, custom.draw_other(self, me), hops + 1, content)
 
     def on_farewell(self, me, net, sender):
         self.farewells[me] += 1
@@ -70,36 +57,36 @@ class Travellers(Protocol):
     def on_unreachable(self, me, net, to, kind):
         self.returned[me] += 1
 
-    @control(once=3)
+    @custom.control(once=3)
     def some_leave(self, run):
         run.leave(range(0, len(run.nodes), 7))
 
-    @control(begin=4, every=3)
+    @custom.control(begin=4, every=3)
     def more_join(self, run):
         run.grow(5)
 
-    @control(once=8)
+    @custom.control(once=8)
     def some_return(self, run):
         run.start(range(0, len(run.nodes), 14))
 
-    @measure("chain")
+    @custom.measure("chain")
     def chain_mean(self, run):
         """Depends on everything that nodes took."""
         return self.chain.mean()
 
-    @measure("farewells")
+    @custom.measure("farewells")
     def farewells_sum(self, run):
         return self.farewells.sum()
 
-    @measure("returned")
+    @custom.measure("returned")
     def returned_sum(self, run):
         return self.returned.sum()
 
-    @measure("started again")
+    @custom.measure("started again")
     def started_again(self, run):
         """Share of the nodes that have come up more than once."""
         return (self.starts > 1).mean()
 
-    @measure("carried")
+    @custom.measure("carried")
     def carried_mean(self, run):
         return self.carried.mean()

@@ -54,9 +54,8 @@ def unverified(code: int) -> ssl.SSLCertVerificationError:
     return error
 
 
-@pytest.mark.parametrize(
-    ("number", "words"),
-    [
+def test_connections_and_handshakes_that_fail_are_explained() -> None:
+    for number, words in (
         (errno.ECONNREFUSED, "nothing listens"),
         (errno.ETIMEDOUT, "firewall"),
         (errno.ENETUNREACH, "no way to that network"),
@@ -64,15 +63,9 @@ def unverified(code: int) -> ssl.SSLCertVerificationError:
         (errno.EINVAL, "not complete"),
         (errno.EADDRNOTAVAIL, "no address to reach it from"),
         (errno.EPIPE, "Broken pipe"),
-    ],
-)
-def test_a_connection_that_fails_is_explained(number: int, words: str) -> None:
-    assert words in connect_cause(OSError(number, os.strerror(number)))[0]
-
-
-@pytest.mark.parametrize(
-    ("error", "words"),
-    [
+    ):
+        assert words in connect_cause(OSError(number, os.strerror(number)))[0]
+    for error, words in (
         (unverified(10), "expired"),
         (unverified(9), "not valid yet"),
         (unverified(20), "another cluster's authority"),
@@ -88,26 +81,19 @@ def test_a_connection_that_fails_is_explained(number: int, words: str) -> None:
         (tls_error("UNEXPECTED_EOF_WHILE_READING"), "hung up"),
         (ConnectionResetError(104, "reset"), "hung up"),
         (InterfaceError("its own sentence"), "its own sentence"),
-    ],
-)
-def test_a_handshake_that_fails_is_explained(error: Exception, words: str) -> None:
-    assert any(part in handshake_cause(error)[0] for part in words.split("|"))
-
-
-def test_what_tls_or_another_server_said_is_found_behind_other_errors() -> None:
-    broken = trio.BrokenResourceError()
-    broken.__cause__ = unverified(10)
-    wrapped = InterfaceError("in other words")
-    wrapped.__context__ = broken
+    ):
+        assert any(part in handshake_cause(error)[0] for part in words.split("|"))
+    # What TLS said is found behind other errors, and what another server said is known.
+    broken, wrapped = trio.BrokenResourceError(), InterfaceError("in other words")
+    broken.__cause__, wrapped.__context__ = unverified(10), broken
     assert handshake_cause(wrapped) == handshake_cause(unverified(10))
     assert "SSH" in banner_cause(b"SSH-2.0-OpenSSH")[0]
     assert "mail" in banner_cause(b"220 host ESMTP")[0]
     assert banner_cause(b"\x00\x01")[0].endswith("and first")
 
 
-@pytest.mark.parametrize(
-    ("address", "words"),
-    [
+def test_where_an_address_lies_is_told_and_cluster_version_and_clock_are_compared() -> None:
+    for address, words in (
         ("127.0.0.1", "no other can use that address"),
         ("10.0.0.2", "is this machine, at eth0"),
         ("10.0.0.9", "on the network of eth0"),
@@ -115,15 +101,10 @@ def test_what_tls_or_another_server_said_is_found_behind_other_errors() -> None:
         ("fe80::9%eth1", "a router has to be"),
         ("10.0.1.9", "a router has to be"),
         ("fd00::1", "a router has to be"),
-    ],
-)
-def test_where_an_address_lies_is_told(address: str, words: str) -> None:
-    finding = check_network(ipaddress.ip_address(address), ETH0)
-    assert finding.ok
-    assert words in finding.what
-
-
-def test_cluster_version_and_clock_are_compared() -> None:
+    ):
+        finding = check_network(ipaddress.ip_address(address), ETH0)
+        assert finding.ok
+        assert words in finding.what
     assert check_cluster("a", "a", "peer").ok
     assert "belongs to cluster b, this peer to a" in check_cluster("b", "a", "peer").what
     assert check_version(1, 1, "peer").ok
@@ -135,43 +116,33 @@ def test_cluster_version_and_clock_are_compared() -> None:
 
 
 def test_findings_are_shown_as_they_are_whatever_a_peer_says() -> None:
-    findings = [
-        Finding("a", True, "[red]fine[/red]", "look\x1b[2J"),
-        Finding("b", False, "bad", "mend it"),
-    ]
-    printed = io.StringIO()
+    hostile, bad = Finding("a", True, "[red]fine[/red]", "look\x1b[2J"), ("bad", "mend it")
+    findings, printed = [hostile, Finding("b", False, *bad)], io.StringIO()
     Console(file=printed, width=80).print(findings_table(findings, "to h"))
-    text = printed.getvalue()
-    assert "[red]fine[/red]" in text
-    assert "\x1b" not in text
-    assert "mend it" in text
+    assert "[red]fine[/red]" in printed.getvalue()
+    assert "\x1b" not in printed.getvalue()
+    assert "mend it" in printed.getvalue()
     document = json.loads(findings_json(findings))
     assert document["ok"] is all_well(findings) is False
-    bad = {"check": "b", "ok": False, "what": "bad", "advice": "mend it"}
-    assert document["findings"][1] == bad
+    expected = {"check": "b", "ok": False, "what": "bad", "advice": "mend it"}
+    assert document["findings"][1] == expected
 
 
-@pytest.mark.parametrize(
-    ("starts", "ends", "ok", "words"),
-    [
+def test_certificates_are_checked_by_this_clock(tmp_path: Path) -> None:
+    path = tmp_path / "peer.pem"
+    for starts, ends, ok, words in (
         (-10, 100, True, "100 more days"),
         (-10, 3, True, "3 more days"),
         (-10, -1, False, "expired on 2030-04-30"),
         (1, 10, False, "valid from 2030-05-02"),
-    ],
-)
-def test_certificates_are_checked_by_this_clock(
-    tmp_path: Path, starts: int, ends: int, ok: bool, words: str
-) -> None:
-    issued = trustme.CA().issue_cert(
-        "peer", not_before=NOW + timedelta(days=starts), not_after=NOW + timedelta(days=ends)
-    )
-    path = tmp_path / "peer.pem"
-    issued.cert_chain_pems[0].write_to_path(str(path))
-    finding = local.check_certificate(path, NOW)
-    assert finding.ok is ok
-    assert words in finding.what
-    assert bool(finding.advice) == (ends < 14 or not ok)
+    ):
+        first, last = (NOW + timedelta(days=days) for days in (starts, ends))
+        issued = trustme.CA().issue_cert("peer", not_before=first, not_after=last)
+        issued.cert_chain_pems[0].write_to_path(str(path))
+        finding = local.check_certificate(path, NOW)
+        assert finding.ok is ok
+        assert words in finding.what
+        assert bool(finding.advice) == (ends < 14 or not ok)
     assert "cannot be read" in local.check_certificate(tmp_path / "none", NOW).what
     path.write_text("junk")
     assert "holds no certificate" in local.check_certificate(path, NOW).what
@@ -255,9 +226,8 @@ def test_a_clock_that_was_set_forward_is_suspected() -> None:
     assert check_own_clock(now, START, END, earlier).ok
 
 
-@pytest.mark.parametrize(
-    ("last_seen", "now", "ok"),
-    [
+def test_expiry_is_no_fault_of_a_clock_but_being_behind_its_own_files_is() -> None:
+    for last_seen, now, ok in (
         # It expired while the peer was off for days, or for so long that this is suspicious.
         (END - timedelta(days=2), END + timedelta(days=2), True),
         (END - timedelta(days=2), END + SUSPICIOUS, False),
@@ -266,18 +236,13 @@ def test_a_clock_that_was_set_forward_is_suspected() -> None:
         # Nothing is known.
         (None, SEEN, True),
         (None, END + SUSPICIOUS, False),
-    ],
-)
-def test_expiry_is_no_fault_of_a_clock(last_seen: datetime | None, now: datetime, ok: bool) -> None:
-    signs = Signs((("state.db", last_seen),)) if last_seen else Signs()
-    assert check_own_clock(now, START, END, signs).ok is ok
-
-
-@pytest.mark.parametrize(("behind", "ok"), [(AHEAD / 2, True), (timedelta(days=400), False)])
-def test_a_clock_that_is_behind_its_own_files_is_wrong(behind: timedelta, ok: bool) -> None:
-    finding = check_own_clock(SEEN - behind, START, END, LAST_RUN)
-    assert finding.ok is ok
-    assert ("it is behind, or was ahead then" in finding.what) is not ok
+    ):
+        signs = Signs((("state.db", last_seen),)) if last_seen else Signs()
+        assert check_own_clock(now, START, END, signs).ok is ok
+    for behind, ok in ((AHEAD / 2, True), (timedelta(days=400), False)):
+        finding = check_own_clock(SEEN - behind, START, END, LAST_RUN)
+        assert finding.ok is ok
+        assert ("it is behind, or was ahead then" in finding.what) is not ok
 
 
 def test_files_and_what_is_kept_of_a_gap_tell_times(tmp_path: Path) -> None:

@@ -39,7 +39,9 @@ from gossamer.protocol.patterns.groups import ANSWER_S, LOST_S, Member, Round
 from support.waiting import turns_of_others
 
 
-def test_the_socket_lies_in_the_folder_or_that_of_the_runtime(tmp_path: Path) -> None:
+def test_the_socket_lies_in_the_folder_or_that_of_the_runtime_or_this_machine(
+    tmp_path: Path,
+) -> None:
     assert local_address(tmp_path, Local(), {}).path == tmp_path / "client.sock"
     deep, runtime = tmp_path / ("x" * PATH_BYTES), {"XDG_RUNTIME_DIR": "/run/user/7"}
     address = local_address(deep, Local(), runtime)
@@ -49,21 +51,21 @@ def test_the_socket_lies_in_the_folder_or_that_of_the_runtime(tmp_path: Path) ->
     for environment in ({}, {"XDG_RUNTIME_DIR": "/" + "r" * PATH_BYTES}):
         with pytest.raises(errors.LocalSocketError, match=r"XDG_RUNTIME_DIR, or local\.address"):
             local_address(deep, Local(), environment)
+    for other in ("10.0.0.1:1", "example.org:1", "127.0.0.1", "::", ":1", 7):
+        with pytest.raises(ConfigError, match=r"local\.address"):
+            Local(address=other)  # type: ignore[arg-type]
+    for here in ("127.0.0.1:0", "[::1]:7", "localhost:7", ""):
+        assert Local(address=here).address == here
 
 
 @pytest.mark.trio
 @pytest.mark.usefixtures("no_umask")
-async def test_only_the_user_can_open_the_socket(tmp_path: Path) -> None:
-    door = open_door(LocalAddress(tmp_path, tmp_path / "client.sock"))
-    assert stat.S_IMODE((tmp_path / "client.sock").stat().st_mode) == 0o600
-    close_door(door)
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.trio
-async def test_a_socket_that_was_left_over_is_replaced(tmp_path: Path) -> None:
+async def test_only_the_user_can_open_the_socket_and_one_left_over_is_replaced(
+    tmp_path: Path,
+) -> None:
     address = LocalAddress(tmp_path, tmp_path / "client.sock")
     left_over = open_door(address)
+    assert stat.S_IMODE((tmp_path / "client.sock").stat().st_mode) == 0o600
     left_over.listener.socket.close()
     with pytest.raises(errors.NodeNotRunningError, match="Connection refused"):
         await knock(address)
@@ -72,6 +74,7 @@ async def test_a_socket_that_was_left_over_is_replaced(tmp_path: Path) -> None:
     assert token is None
     await stream.aclose()
     close_door(door)
+    assert list(tmp_path.iterdir()) == []
     with pytest.raises(errors.ListenFailed, match=r"none/client\.sock"):
         open_door(LocalAddress(tmp_path, tmp_path / "none/client.sock"))
 
@@ -114,14 +117,6 @@ def test_a_folder_has_one_node_and_looking_for_it_keeps_none_from_starting(tmp_p
         closing.join()
     with pytest.raises(errors.ClusterFolderError, match=r"node\.lock"), locked(tmp_path / "none"):
         pass
-
-
-def test_the_local_socket_is_for_this_machine() -> None:
-    for other in ("10.0.0.1:1", "example.org:1", "127.0.0.1", "::", ":1", 7):
-        with pytest.raises(ConfigError, match=r"local\.address"):
-            Local(address=other)  # type: ignore[arg-type]
-    for address in ("127.0.0.1:0", "[::1]:7", "localhost:7", ""):
-        assert Local(address=address).address == address
 
 
 async def test_a_node_that_stops_is_waited_for_and_otherwise_named(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from gossamer.node.monitoring.cluster import LISTED, SECTORS, cluster_view
 from gossamer.node.monitoring.metric_labels import DROP_CAUSES, LINKS
 from gossamer.node.page.snapshot import MAX_PEERS, PeerView, Queues, Rates, Snapshot, ring_fraction
 from support.checkout import ROOT
-from support.cluster_views import member, view
+from support.clusters import member, view
 from support.loopback_peer import EMPTY
 
 BROWSER = ROOT / "tests" / "support" / "page_browser.mjs"

@@ -44,12 +44,6 @@ def mode_of(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_the_permanent_key_is_the_first_62_bits_of_the_hash_of_the_public_key() -> None:
-    public_key = bytes(range(32))
-    bits = "".join(f"{byte:08b}" for byte in hashlib.sha256(public_key).digest())
-    assert permanent_key(public_key) == int(bits[:62], 2)
-
-
 @pytest.mark.usefixtures("no_umask")
 def test_an_identity_comes_back_from_its_file_which_is_never_overwritten(tmp_path: Path) -> None:
     path, identity = tmp_path / "peer.key", make_identity()
@@ -63,6 +57,13 @@ def test_an_identity_comes_back_from_its_file_which_is_never_overwritten(tmp_pat
     assert (loaded.public_key, loaded.key) == (identity.public_key, identity.key)
     assert verify(identity.public_key, "test", b"message", loaded.sign("test", b"message"))
     assert "private" not in repr(loaded)
+    for mode in (0o640, 0o604, 0o660, 0o601):
+        path.chmod(mode)
+        with pytest.raises(ClusterFolderError, match=f"chmod 600 {path}"):
+            load_identity(path)
+    # Its permanent key is the first 62 bits of the hash of the public key.
+    bits = "".join(f"{byte:08b}" for byte in hashlib.sha256(bytes(range(32))).digest())
+    assert permanent_key(bytes(range(32))) == int(bits[:62], 2)
 
 
 def test_files_are_private_from_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,15 +83,6 @@ def test_files_are_private_from_the_start(tmp_path: Path, monkeypatch: pytest.Mo
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"ca.pem": b"old"}
 
 
-@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o601])
-def test_a_key_that_others_can_use_is_refused_with_the_remedy(tmp_path: Path, mode: int) -> None:
-    path = tmp_path / "peer.key"
-    save_identity(make_identity(), path)
-    path.chmod(mode)
-    with pytest.raises(ClusterFolderError, match=f"chmod 600 {path}"):
-        load_identity(path)
-
-
 PEM = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
 OTHER_KIND = X25519PrivateKey.generate().private_bytes(*PEM, serialization.NoEncryption())
 LOCKED = make_identity().private_key.private_bytes(
@@ -98,20 +90,18 @@ LOCKED = make_identity().private_key.private_bytes(
 )
 
 
-@pytest.mark.parametrize(
-    ("content", "complaint"),
-    [
-        pytest.param(b"", "no private key", id="empty"),
-        pytest.param(b"no key at all", "no private key", id="text"),
-        pytest.param(LOCKED, "without a password", id="password"),
-        pytest.param(OTHER_KIND, "expected Ed25519", id="kind"),
-        pytest.param(b"x" * 5000, "too large", id="large"),
-    ],
-)
-def test_a_file_that_is_no_key_is_refused(tmp_path: Path, content: bytes, complaint: str) -> None:
-    write_file(tmp_path / "peer.key", content, PRIVATE)
-    with pytest.raises(ClusterFolderError, match=complaint):
-        load_identity(tmp_path / "peer.key")
+def test_a_file_that_is_no_key_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "peer.key"
+    for content, complaint in (
+        (b"", "no private key"),
+        (b"no key at all", "no private key"),
+        (LOCKED, "without a password"),
+        (OTHER_KIND, "expected Ed25519"),
+        (b"x" * 5000, "too large"),
+    ):
+        write_file(path, content, PRIVATE)
+        with pytest.raises(ClusterFolderError, match=complaint):
+            load_identity(path)
 
 
 def test_a_signature_holds_for_its_signer_message_and_context_only() -> None:
@@ -157,16 +147,13 @@ def test_a_certificate_says_whose_it_is_and_passes_until_its_last_moment() -> No
     assert issued(lifetime_s=1e9).not_after == AUTHORITY.not_after, "none outlives the authority"
 
 
-def test_a_certificate_is_for_both_sides_of_tls_and_for_no_host() -> None:
+def test_certificates_are_for_both_sides_of_tls_and_no_host_and_authorities_sign_peers() -> None:
     certificate = x509.load_der_x509_certificate(CERTIFICATE.der)
     purposes = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
     assert set(purposes) == {ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH}
     assert certificate.subject.rfc4514_string().count(f"CN={OWNER.key:016x}") == 1
     with pytest.raises(x509.ExtensionNotFound):
         certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
-
-
-def test_an_authority_names_its_cluster_and_signs_peers_only() -> None:
     certificate = x509.load_der_x509_certificate(AUTHORITY.der)
     constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
     assert (constraints.ca, constraints.path_length) == (True, 0)
@@ -178,10 +165,7 @@ def test_an_authority_names_its_cluster_and_signs_peers_only() -> None:
 
 
 def test_outside_its_time_a_certificate_is_refused_and_the_clock_named() -> None:
-    for when in (NOW - CLOCK_SLACK_S - 0.1, -1e12):
-        with pytest.raises(errors.UntimelyCertificateError, match="this machine's clock says"):
-            verified(now=when)
-    for when in (NOW + 1000.0, 1e15):
+    for when in (NOW - CLOCK_SLACK_S - 0.1, -1e12, NOW + 1000.0, 1e15):
         with pytest.raises(errors.UntimelyCertificateError, match="this machine's clock says"):
             verified(now=when)
 
@@ -205,7 +189,7 @@ def test_a_revoked_certificate_is_refused_even_when_expired() -> None:
             certificates.verify_peer(AUTHORITY, CERTIFICATE.der, OWNER.key, revoked, NOW + 2000)
 
 
-def test_what_is_no_certificate_is_malformed_and_no_changed_bit_of_one_passes() -> None:
+def test_a_certificate_has_one_form_and_no_changed_bit_of_it_passes() -> None:
     for der in (b"", b"\x30\x00", b"x" * 5000, CERTIFICATE.der[:-1], CERTIFICATE.der + b"\0"):
         with pytest.raises(errors.CertificateError):
             verified(der)
@@ -214,10 +198,7 @@ def test_what_is_no_certificate_is_malformed_and_no_changed_bit_of_one_passes() 
         changed[at // 8] ^= 1 << at % 8
         with pytest.raises(errors.CertificateError):
             verified(bytes(changed))
-
-
-def test_a_certificate_has_one_form_only() -> None:
-    """Where a signature ends in a 0 bit, saying that this bit does not count changes nothing."""
+    # Where a signature ends in a 0 bit, saying that this bit does not count changes nothing.
     der = b"\1"
     while der[-1] & 1:
         der = issued().der
@@ -244,7 +225,7 @@ def list_with(**fields: Any) -> bytes:
     return json.dumps(json.loads(TWO.to_bytes()) | fields).encode()
 
 
-def test_a_list_comes_back_from_its_bytes_and_its_file(tmp_path: Path) -> None:
+def test_a_list_comes_back_and_the_newer_wins_in_whichever_order_they_come(tmp_path: Path) -> None:
     path = tmp_path / "revoked.json"
     assert revocation.read_list(TWO.to_bytes(), AUTHORITY) == TWO
     revocation.save_list(path, TWO)
@@ -252,13 +233,9 @@ def test_a_list_comes_back_from_its_bytes_and_its_file(tmp_path: Path) -> None:
     path.write_bytes(list_with(revoked=[]))
     with pytest.raises(ClusterFolderError, match=r"revoked\.json cannot be used: .*not signed"):
         revocation.load_list(path, AUTHORITY)
-
-
-def test_the_newer_list_wins_in_whichever_order_they_come() -> None:
-    assert ONE.newest(TWO.to_bytes(), AUTHORITY) == TWO
-    assert TWO.newest(ONE.to_bytes(), AUTHORITY) is TWO
-    assert TWO.newest(NOBODY.to_bytes(), AUTHORITY) is TWO
-    assert NOBODY.newest(TWO.to_bytes(), AUTHORITY) == TWO
+    for known, shown in ((ONE, TWO), (TWO, ONE), (TWO, NOBODY), (NOBODY, TWO)):
+        assert known.newest(shown.to_bytes(), AUTHORITY) == TWO
+    assert TWO.newest(ONE.to_bytes(), AUTHORITY) is TWO.newest(NOBODY.to_bytes(), AUTHORITY) is TWO
 
 
 UNSIGNED = [
@@ -286,21 +263,18 @@ MALFORMED = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("data", "words"),
-    [
+def test_a_list_that_the_authority_did_not_make_is_refused() -> None:
+    for data, words in (
         *((data, "not signed") for data in UNSIGNED),
         *((data, "malformed") for data in MALFORMED),
         (revocation.RevocationList("f" * 32).to_bytes(), "is of cluster"),
         (b"[" * (revocation.LIST_LIMIT + 1), f"at most {revocation.LIST_LIMIT}"),
-    ],
-)
-def test_a_list_that_the_authority_did_not_make_is_refused(data: bytes, words: str) -> None:
-    with pytest.raises(SignedDataError, match=words):
-        NOBODY.newest(data, AUTHORITY)
+    ):
+        with pytest.raises(SignedDataError, match=words):
+            NOBODY.newest(data, AUTHORITY)
 
 
-def test_the_largest_list_fits_its_limit_and_one_entry_more_is_refused() -> None:
+def test_a_list_has_a_limit_and_forgets_what_has_expired_or_is_replaced() -> None:
     entries = tuple(Revocation(key, (1 << 158,), LATER) for key in range(revocation.ENTRIES - 1))
     full = revocation.RevocationList(CLUSTER, 1, entries).with_entry(
         Revocation((1 << 62) - 1, (1 << 158,), LATER), SIGNER, NOW
@@ -308,12 +282,8 @@ def test_the_largest_list_fits_its_limit_and_one_entry_more_is_refused() -> None
     assert revocation.read_list(full.to_bytes(), AUTHORITY) == full
     with pytest.raises(CapacityError, match=f"full at {revocation.ENTRIES}"):
         full.with_entry(Revocation(1 << 61, (), LATER), SIGNER, NOW)
-
-
-def test_entries_leave_the_list_once_they_have_expired_or_are_replaced() -> None:
     later = TWO.with_entry(Revocation(3, (), LATER + 5000), SIGNER, LATER + 1)
-    assert [entry.key for entry in later.entries] == [3]
-    assert later.sequence == TWO.sequence + 1
+    assert ([entry.key for entry in later.entries], later.sequence) == ([3], TWO.sequence + 1)
     again = TWO.with_entry(Revocation(1, (11, 12), LATER), SIGNER, NOW)
     assert [entry.key for entry in again.entries] == [1, 2]
     assert again.forbids(99, 12)
@@ -352,37 +322,15 @@ def test_no_cluster_is_made_in_a_folder_in_use_or_with_a_bad_name(tmp_path: Path
         make_cluster(tmp_path / "file" / "desk", "desk", "first", NOW)
 
 
-def test_keys_of_others_do_not_fit(tmp_path: Path) -> None:
-    member = make_cluster(tmp_path, "desk", "first", NOW)
+def test_keys_of_others_and_those_open_to_others_or_not_there_are_not_used(tmp_path: Path) -> None:
+    member = make_cluster(tmp_path / "desk", "desk", "first", NOW)
     for path in (member.folder.peer_key, member.folder.authority_key):
         path.unlink()
         save_identity(make_identity(), path)
     with pytest.raises(ClusterFolderError, match=r"another key than peer\.key"):
-        open_membership(tmp_path)
+        open_membership(tmp_path / "desk")
     with pytest.raises(ClusterFolderError, match=r"does not fit ca\.pem"):
         load_signer(member.folder, member.authority)
-
-
-@pytest.mark.parametrize(
-    ("name", "data", "words"),
-    [
-        ("ca.pem", b"", "holds no certificate"),
-        ("ca.pem", b"x" * 10_000, "too large"),
-        ("peer.pem", b"nonsense", "holds no certificate"),
-        ("revoked.json", b"{}", "malformed"),
-        ("ca.pem", None, "cannot be read"),
-    ],
-)
-def test_broken_files_are_named(tmp_path: Path, name: str, data: bytes | None, words: str) -> None:
-    make_cluster(tmp_path, "desk", "first", NOW)
-    (tmp_path / name).unlink()
-    if data is not None:
-        (tmp_path / name).write_bytes(data)
-    with pytest.raises(ClusterFolderError, match=f"{name} .*{words}"):
-        open_membership(tmp_path)
-
-
-def test_a_key_that_is_open_or_not_there_is_not_used(tmp_path: Path) -> None:
     with made_cluster(tmp_path / "a") as cluster:
         other = cluster.admit("other")
     with pytest.raises(ClusterFolderError, match=r"holds no ca\.key"):
@@ -390,3 +338,21 @@ def test_a_key_that_is_open_or_not_there_is_not_used(tmp_path: Path) -> None:
     other.folder.peer_key.chmod(0o644)
     with pytest.raises(ClusterFolderError, match="chmod 600"):
         open_membership(other.folder.path)
+
+
+def test_broken_files_are_named(tmp_path: Path) -> None:
+    for number, (name, data, words) in enumerate(
+        (
+            ("ca.pem", b"", "holds no certificate"),
+            ("ca.pem", b"x" * 10_000, "too large"),
+            ("peer.pem", b"nonsense", "holds no certificate"),
+            ("revoked.json", b"{}", "malformed"),
+            ("ca.pem", None, "cannot be read"),
+        )
+    ):
+        folder = make_cluster(tmp_path / str(number), "desk", "first", NOW).folder.path
+        (folder / name).unlink()
+        if data is not None:
+            (folder / name).write_bytes(data)
+        with pytest.raises(ClusterFolderError, match=f"{name} .*{words}"):
+            open_membership(folder)

@@ -104,8 +104,7 @@ def test_no_proof_is_good_for_another_event(member: Membership, introduced: Publ
     end = len(b"first") + sealing.DRAW_BYTES
     mixed = first[:end] + second[len(b"second") + sealing.DRAW_BYTES :]
     # An inner node is no leaf: what is said to be the sibling becomes no content.
-    path = first[end : end + 32]
-    inner = path + SEAL.leaf(b"first", bytes(sealing.DRAW_BYTES), POINT)
+    inner = first[end : end + 32] + SEAL.leaf(b"first", bytes(sealing.DRAW_BYTES), POINT)
     for changed in (mixed, inner + first[end + 32 :]):
         assert not is_signed(member, introduced, SEAL.open(changed))
 
@@ -128,15 +127,15 @@ def publisher(cluster: MadeCluster) -> Membership:
 
 
 def introduction_of(member: Membership, number: int = 0) -> bytes:
-    made = introduce(member.authority, member.identity, member.certificate, event_key(number))
-    return made.introduction
+    key = event_key(number)
+    return introduce(member.authority, member.identity, member.certificate, key).introduction
 
 
-def cache_of(cluster: MadeCluster, revoked: RevocationList | None = None) -> PublisherCache:
+def cache_of(cluster: MadeCluster, *revoked: RevocationList) -> PublisherCache:
     """That of a peer which has met nobody."""
-    current = revoked or RevocationList(cluster.first.authority.cluster)
-    descriptors = DescriptorCache(cluster.first.authority, current)
-    return PublisherCache(cluster.first.authority, descriptors, lambda: current)
+    lists = [RevocationList(cluster.first.authority.cluster), *revoked]
+    descriptors = DescriptorCache(cluster.first.authority, lists[-1])
+    return PublisherCache(cluster.first.authority, descriptors, lambda: lists[-1])
 
 
 def test_a_stranger_can_verify(cluster: MadeCluster, publisher: Membership, tmp_path: Path) -> None:
@@ -244,9 +243,8 @@ def test_a_key_is_kept_in_a_file_of_its_owner_alone(tmp_path: Path, cluster: Mad
         load_event_key(path)
     path.chmod(0o600)
     identity = cluster.first.folder.peer_key.read_bytes()
-    short = generate_private_key(65537, 1024).private_bytes(
-        Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
-    )
+    pem = Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
+    short = generate_private_key(65537, 1024).private_bytes(*pem)
     remedy = r"s\.key is .*; remove it, and the peer makes"
     for content in (b"", b"nothing", identity, short):
         path.write_bytes(content)

@@ -35,19 +35,23 @@ from gossamer.protocol.kernel.errors import ConfigError
 
 
 @pytest.mark.parametrize("name", [field.name for field in attrs.fields(Limits)])
-@pytest.mark.parametrize("value", [-1, "1", True, 1 << 40])
-def test_every_limit_names_itself_and_what_it_expects(name: str, value: Any) -> None:
-    with pytest.raises(ConfigError, match=rf"^transport\.{name} is .*expected .* from") as caught:
-        Limits(**{name: value})
-    assert caught.value.value == value
+def test_every_limit_names_itself_and_what_it_expects(name: str) -> None:
+    for value in (-1, "1", True, 1 << 40):
+        limit: dict[str, Any] = {name: value}
+        with pytest.raises(ConfigError, match=rf"^transport\.{name} is .*expected .* from") as told:
+            Limits(**limit)
+        assert told.value.value == value
 
 
-def test_a_queue_holds_one_frame_and_a_peer_has_time_for_two_pings() -> None:
+def test_impossible_limits_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"transport\.queue_bytes is 4096, expected room"):
         Limits(frame_bytes=4096, queue_bytes=4096)
     assert Limits(frame_bytes=4096, queue_bytes=4100).queue_bytes == 4100
     with pytest.raises(ConfigError, match=r"transport\.silence_seconds is 9"):
         Limits(ping_seconds=5.0, silence_seconds=9.0)
+    for change in ({"first_s": 0}, {"factor": 0.5}, {"longest_s": 0.1}, {"jitter": 2}):
+        with pytest.raises(ConfigError, match=r"transport\.back_off\."):
+            BackOff(**change)
 
 
 def test_a_bucket_lets_a_burst_pass_and_then_keeps_the_rate() -> None:
@@ -61,21 +65,13 @@ def test_a_bucket_lets_a_burst_pass_and_then_keeps_the_rate() -> None:
     assert [bucket.charge(1, now=50) for _ in range(2)] == [0, 1], "the clock goes back"
 
 
-@pytest.mark.parametrize(
-    ("failures", "longest"), [(1, 0.5), (2, 1), (3, 2), (7, 32), (8, 60), (9, 60), (10_000, 60)]
-)
-def test_back_off_doubles_up_to_its_longest(failures: int, longest: float) -> None:
-    draws = random.Random(1)
-    delays = [BackOff().delay_s(failures, draws) for _ in range(200)]
-    assert max(delays) <= longest
-    assert min(delays) >= longest / 2
-    assert max(delays) - min(delays) > longest / 4, "peers do not come back in step"
-
-
-def test_an_impossible_back_off_is_refused() -> None:
-    for change in ({"first_s": 0}, {"factor": 0.5}, {"longest_s": 0.1}, {"jitter": 2}):
-        with pytest.raises(ConfigError, match=r"transport\.back_off\."):
-            BackOff(**change)
+def test_back_off_doubles_up_to_its_longest() -> None:
+    failures = {1: 0.5, 2: 1, 3: 2, 7: 32, 8: 60, 9: 60, 10_000: 60}
+    for number, longest in failures.items():
+        draws = random.Random(1)
+        delays = [BackOff().delay_s(number, draws) for _ in range(200)]
+        assert longest / 2 <= min(delays) <= max(delays) <= longest
+        assert max(delays) - min(delays) > longest / 4, "peers do not come back in step"
 
 
 # Strangers: how many there may be, and who makes room
@@ -92,34 +88,29 @@ def test_who_comes_gets_in_and_the_oldest_of_the_largest_crowd_goes(comers: list
     """By a plain list of who is there, whom every newcomer joins."""
     crowds: list[str] = []
     doors = Doors(ROOM, PER_ADDRESS, crowds.append)
-    there: list[tuple[int, str]] = []
+    there: dict[int, str] = {}
     expected = []
     guests: list[Guest] = []
     with ExitStack() as stack:
         for number, group in enumerate(comers):
-            counts = Counter(one for _, one in there)
-            crowded = None
-            if counts[group] >= PER_ADDRESS:
-                crowded = group
-            elif len(there) >= ROOM:
-                crowded = max(counts, key=counts.__getitem__)
-            if crowded is not None:
-                # Of addresses with as many, any may be meant.
-                before = turned_out(guests)
+            counts = Counter(there.values())
+            is_crowd, is_full = counts[group] >= PER_ADDRESS, len(there) >= ROOM
+            before = turned_out(guests)
             guest = stack.enter_context(doors.enter(group))
             assert guest is not None
             guests.append(guest)
-            if crowded is not None:
+            if is_crowd or is_full:
+                # Of addresses with as many, any may be meant.
                 (gone,) = set(turned_out(guests)) - set(before)
-                was = dict(there)[gone]
-                assert counts[was] == counts[crowded]
-                assert gone == min(one for one, of in there if of == was)
+                was = there[gone]
+                assert counts[was] == (counts[group] if is_crowd else max(counts.values()))
+                assert gone == min(one for one, of in there.items() if of == was)
                 assert crowds[-1] == was
-                there = [one for one in there if one[0] != gone]
+                del there[gone]
                 expected.append(gone)
-            there.append((number, group))
+            there[number] = group
             assert len(doors) == len(there) <= ROOM
-            assert max(Counter(one for _, one in there).values()) <= PER_ADDRESS
+            assert max(Counter(there.values()).values()) <= PER_ADDRESS
     assert len(doors) == 0
     assert sorted(expected) == turned_out(guests)
 
@@ -155,7 +146,6 @@ def test_an_ipv6_network_counts_as_one_address() -> None:
 
 
 FLOWS = st.sampled_from([None, Flow(1, 1), Flow(1, 2), Flow(2, 1), Flow(2, 9, 4), Flow("x", 1, 8)])
-Sent = tuple[int, Flow]
 ITEMS = st.lists(st.tuples(FLOWS, st.integers(1, 100)), max_size=60)
 
 
@@ -216,22 +206,19 @@ def test_who_sends_little_waits_for_little_however_much_another_sends(made_up: i
     assert [queue.take() for _ in range(4)].count("honest") == 2
 
 
-@pytest.mark.parametrize(
-    ("much", "little", "share"),
-    [
+def test_turns_are_by_bytes_and_cost() -> None:
+    for much, little, share in (
         # Publishers of one neighbour take turns by bytes.
         ((1000, Flow("relay", 1)), (100, Flow("relay", 2)), 10),
         # What costs more gives way.
         ((100, Flow("again", 1, 8)), (100, Flow("fresh", 1)), 8),
-    ],
-)
-def test_turns_are_by_bytes_and_cost(much: Sent, little: Sent, share: int) -> None:
-    queue: FairQueue[str] = FairQueue()
-    for _ in range(1000):
-        queue.put("much", *much)
-        queue.put("little", *little)
-    given = Counter(queue.take() for _ in range(50 * (share + 1)))
-    assert given["little"] == pytest.approx(share * given["much"], rel=0.05)
+    ):
+        queue: FairQueue[str] = FairQueue()
+        for _ in range(1000):
+            queue.put("much", *much)
+            queue.put("little", *little)
+        given = Counter(queue.take() for _ in range(50 * (share + 1)))
+        assert given["little"] == pytest.approx(share * given["much"], rel=0.05)
 
 
 def test_a_full_send_queue_drops_of_the_longest_flow_and_keeps_room_for_others() -> None:
@@ -362,22 +349,16 @@ def test_address_families_take_turns_and_errors_are_described_in_few_words() -> 
     assert describe(OSError("odd")) == "odd"
 
 
-LOOPBACK = ("127.0.0.1:1", "127.9.9.9:4000", "[::1]:4000", "localhost:1")
-OTHERS = (
-    *("0.0.0.0:1", "[::]:1", "192.0.2.1:1", "example.org:1", "127.0.0.1.example.org:1"),
-    *("[fe80::1%eth0]:1", "host.lan:0"),
-)
-
-
-@pytest.mark.parametrize("text", [*LOOPBACK, *OTHERS])
-def test_addresses_read_back_as_written_and_loopback_is_told_from_the_rest(text: str) -> None:
-    assert str(Address.parse(text)) == text
-    assert Address.parse(text).is_loopback == (text in LOOPBACK)
-
-
-@pytest.mark.parametrize(
-    "text", ["", "host", ":1", "::1:80", "[::1]", "host:", "host:-1", "host:65536", "h:1x", "[h]:1"]
-)
-def test_what_is_no_address_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match="expected host:port"):
-        Address.parse(text)
+def test_addresses_read_back_as_written_and_loopback_is_told_from_the_rest() -> None:
+    loopback = ("127.0.0.1:1", "127.9.9.9:4000", "[::1]:4000", "localhost:1")
+    others = (
+        *("0.0.0.0:1", "[::]:1", "192.0.2.1:1", "example.org:1", "127.0.0.1.example.org:1"),
+        *("[fe80::1%eth0]:1", "host.lan:0"),
+    )
+    for text in (*loopback, *others):
+        address = Address.parse(text)
+        assert (str(address), address.is_loopback) == (text, text in loopback)
+    none = ("", "host", ":1", "::1:80", "[::1]", "host:", "host:-1", "host:65536", "h:1x", "[h]:1")
+    for text in none:
+        with pytest.raises(ConfigError, match="expected host:port"):
+            Address.parse(text)

@@ -17,7 +17,7 @@ import pytest
 from gossamer.sim.commands import progress
 from gossamer.sim.results.results import whole_folder
 from support.installed_command import MadeUpSimulation, content_of, unchanged
-from support.other_processes import another_at_work
+from support.made_up_results import another_at_work
 from support.sim_commands import sim
 
 Capture = pytest.CaptureFixture[str]

@@ -26,9 +26,8 @@ from gossamer.sim.results.results import remove_folder, whole_folder
 from gossamer.sim.results.summary import summarise
 from gossamer.sim.study.plot import FORMATS, PlotOptions, plots_as
 from support.draws import larger
-from support.made_up_results import contents
+from support.made_up_results import another_at_work, contents
 from support.made_up_runs import made_up_run
-from support.other_processes import another_at_work
 
 
 @contextmanager

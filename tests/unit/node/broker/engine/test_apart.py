@@ -51,25 +51,18 @@ def fails() -> bytes:
     raise ValueError("no such table")
 
 
-@pytest.mark.parametrize(
-    ("work", "words"), [(fails, "ValueError: no such table"), (ends, "ended with -9, expected 0")]
-)
-async def test_work_that_fails_or_is_ended_elsewhere_says_why(
-    work: forked_work.Work, words: str
-) -> None:
-    with pytest.raises(WorkApartError, match=words):
-        await worked_out(in_a_process(work))
+async def test_work_that_fails_or_is_ended_elsewhere_says_why() -> None:
+    for work, words in ((fails, "ValueError: no such table"), (ends, "ended with -9, expected 0")):
+        with pytest.raises(WorkApartError, match=words):
+            await worked_out(in_a_process(work))
 
 
-async def test_its_process_ends_with_those_who_want_it() -> None:
+async def test_its_process_ends_with_those_who_want_it_and_connections_though_it_goes_on() -> None:
     begun = in_a_process(endless)
     with trio.move_on_after(0.05):
         await worked_out(begun)
     with pytest.raises(ChildProcessError):
         os.waitpid(begun._process, os.WNOHANG)  # type: ignore[attr-defined]
-
-
-async def test_connections_end_though_its_process_goes_on() -> None:
     here, there = socket.socketpair()
     async with running(partial(worked_out, in_a_process(endless))):
         here.close()

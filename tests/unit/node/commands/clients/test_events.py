@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from datetime import UTC, datetime
@@ -22,6 +23,8 @@ from gossamer.node.commands.clients.event_text import (
     event_of_line,
     line_of_event,
 )
+from gossamer.node.commands.clients.publishing import Report
+from gossamer.node.commands.clients.refusals import KINDS, LISTED
 from gossamer.node.commands.clients.table_events import opened_table
 from gossamer.node.errors import EventInputError
 from gossamer.node.local.client import ReceivedEvent
@@ -39,13 +42,8 @@ SCHEMA = Schema.from_mapping(
     }
 )
 GIVEN = ["symbol=a=b", "price=80.5", "volume=100", "day=2026-11-20", "side=buy"]
-MEANT = {
-    "symbol": "a=b",
-    "price": 80.5,
-    "volume": 100,
-    "day": datetime(2026, 11, 20, tzinfo=UTC),
-    "side": "buy",
-}
+DAY = datetime(2026, 11, 20, tzinfo=UTC)
+MEANT = {"symbol": "a=b", "price": 80.5, "volume": 100, "day": DAY, "side": "buy"}
 
 
 def test_arguments_mean_what_the_schema_says() -> None:
@@ -64,9 +62,23 @@ def test_arguments_mean_what_the_schema_says() -> None:
         event_of_arguments(schema, ["fee=0.125"])
 
 
-@pytest.mark.parametrize(
-    ("place", "argument", "words"),
-    [
+def test_arguments_describe_a_publication_of_anything() -> None:
+    said = event_of_arguments(None, ["symbol=IBM", "price=81.5", "open=true", 'code="7"', "n=1/3"])
+    assert said == {"symbol": "IBM", "price": 81.5, "open": True, "code": "7", "n": Fraction(1, 3)}
+    assert said["open"] is True
+    for text in ('symbol = "IBM", price = 81.5', "[symbol,'IBM'],[price,81.5]"):
+        assert event_of_arguments(None, [text]) == {"symbol": "IBM", "price": 81.5}
+    line = '{"symbol": "IBM", "price": 81.5}'
+    assert event_of_line(None, line, 1) == {"symbol": "IBM", "price": 81.5}
+    for bad in (["price"], ["price=1", "price=2"], ["[price,1"]):
+        with pytest.raises(EventInputError):
+            event_of_arguments(None, bad)
+    with pytest.raises(EventInputError, match="line 3: "):
+        event_of_line(None, '{"price": [1]}', 3)
+
+
+def test_an_argument_that_does_not_fit_is_named() -> None:
+    for place, argument, words in (
         (1, "price", "price: expected attribute=value"),
         (1, "prize=80", "no attribute 'prize', did you mean 'price'"),
         (1, "price=dear", 'takes a number from 0 to 10000, not "dear"'),
@@ -77,14 +89,11 @@ def test_arguments_mean_what_the_schema_says() -> None:
         (2, "volume=1.5", "takes an integer"),
         (3, "day=yesterday", "takes a date"),
         (4, "side=hold", "one of the enumeration"),
-    ],
-)
-def test_an_argument_that_does_not_fit_is_named(place: int, argument: str, words: str) -> None:
-    arguments = [*GIVEN[:place], argument, *GIVEN[place + 1 :]]
-    with pytest.raises(EventInputError) as caught:
-        event_of_arguments(SCHEMA, arguments)
-    assert words in str(caught.value)
-    assert "\n" not in str(caught.value)
+    ):
+        with pytest.raises(EventInputError) as caught:
+            event_of_arguments(SCHEMA, [*GIVEN[:place], argument, *GIVEN[place + 1 :]])
+        assert words in str(caught.value)
+        assert "\n" not in str(caught.value)
 
 
 def test_what_is_printed_of_an_event_can_be_published_again_without_a_payload() -> None:
@@ -94,13 +103,8 @@ def test_what_is_printed_of_an_event_can_be_published_again_without_a_payload() 
     assert event_of_line(SCHEMA, line, 1) == event.values
     line = line_of_event(evolve(event, payload=Payload(b"\x00\xff", "image/png")))
     assert json.loads(line)["payload"] == {"content_type": "image/png", "base64": "AP8="}
-    with pytest.raises(EventInputError, match="line 3: carries a payload, expected values only"):
-        event_of_line(SCHEMA, line, 3)
-
-
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
+    for text, words in (
+        (line, "line 7: carries a payload, expected values only"),
         ("{", "line 7: no JSON"),
         ("[" * 100_000, "line 7: no JSON"),
         ("[1]", "line 7: no object"),
@@ -108,26 +112,21 @@ def test_what_is_printed_of_an_event_can_be_published_again_without_a_payload() 
         ('{"symbol": 1}', "line 7: attribute 'symbol' takes"),
         ('{"symbol": "7", "price": "80"}', "line 7: attribute 'price' takes"),
         ('{"id": "x", "values": {}}', "line 7: an event has a value for"),
-    ],
-)
-def test_a_line_that_is_no_event_is_named(line: str, words: str) -> None:
-    with pytest.raises(EventInputError) as caught:
-        event_of_line(SCHEMA, line, 7)
-    assert str(caught.value).startswith(words)
+    ):
+        with pytest.raises(EventInputError) as caught:
+            event_of_line(SCHEMA, text, 7)
+        assert str(caught.value).startswith(words)
 
 
-BATCH = '# first\nsubscribe cheap price < 120.5\npublish symbol = "IBM", price = 81.5\n'
-
-
-@pytest.mark.parametrize("text", [BATCH, BATCH.partition("\n")[2]])
-def test_a_byte_order_mark_is_passed_over(text: str, tmp_path: Path) -> None:
-    path = tmp_path / "batch"
-    found = []
-    for encoding in ("utf-8", "utf-8-sig"):
-        path.write_bytes(text.encode(encoding))
-        found.append([operation.line for operation in read_batch(path)])
-    assert found[0] == found[1]
-    assert len(found[0]) == 2
+def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
+    batch = '# first\nsubscribe cheap price < 120.5\npublish symbol = "IBM", price = 81.5\n'
+    for text in (batch, batch.partition("\n")[2]):
+        found = []
+        for encoding in ("utf-8", "utf-8-sig"):
+            (tmp_path / "batch").write_bytes(text.encode(encoding))
+            found.append([operation.line for operation in read_batch(tmp_path / "batch")])
+        assert found[0] == found[1]
+        assert len(found[0]) == 2
 
 
 # Files that appear whole, whoever is killed
@@ -178,13 +177,10 @@ def test_a_subscription_keeps_its_beginning_while_it_stays_the_same(tmp_path: Pa
         told = json.loads((tmp_path / "a" / SUBSCRIPTION_FILE).read_text())
         expected = {"subscriber": "a", "expression": expression, "schema": None, "since": since}
         assert told == expected
-
-
-def test_a_name_that_is_none_for_files_is_refused(tmp_path: Path) -> None:
     for name in ("", "../a", ".a", "a/b"):
         with pytest.raises(EventInputError, match="--as is"):
             EventFiles(tmp_path, name, every_s=1, most=1)
-    assert list(tmp_path.iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
 # Rows of workloads as lines
@@ -236,3 +232,31 @@ def test_what_is_wrong_is_told_before_anything_is_published(tmp_path: Path) -> N
     second.write_bytes(second.read_bytes()[:-20])
     with pytest.raises(EventInputError, match=r"part-00001\.parquet: is damaged"):
         lines(folder)
+
+
+def said_of(*reasons: str) -> list[str]:
+    """What is said of lines from 1 that are refused for these reasons."""
+    report = Report(io.StringIO(), err := io.StringIO())
+    for number, reason in enumerate(reasons, 1):
+        report.refused(EventInputError(f"line {number}", reason))
+    report.end(early=False)
+    assert report.exit_code == 2
+    *said, summary = err.getvalue().splitlines()
+    assert f"; {len(reasons)} line" in summary
+    return [one.removeprefix("gossamer: ") for one in said]
+
+
+def test_ten_lines_are_named_and_further_ones_counted_by_kind_whatever_their_values() -> None:
+    assert said_of(*["no JSON"] * LISTED) == [f"line {n}: no JSON" for n in range(1, 11)]
+    wrong = [f"attribute 'price' takes a number, not the string \"x{n}\"" for n in range(2000)]
+    said = said_of(*wrong, "no JSON (char 3)", "no JSON (char 4)", "longer than 9 bytes")
+    assert said[LISTED:] == [
+        "1,993 lines more:",
+        f"  line 11: {wrong[10]} (and 1,989 like it)",
+        "  line 2001: no JSON (char 3) (and 1 like it)",
+        "  line 2003: longer than 9 bytes",
+    ]
+    said = said_of(*["no JSON"] * LISTED, *(f"no attribute '{'a' * n}'" for n in range(1, 400)))
+    assert (len(said), said[LISTED]) == (LISTED + 1 + KINDS + 1, "399 lines more:")
+    counted = 300 + KINDS - 1  # the last kind stands for those that are too many
+    assert said[-1] == f"  {399 - counted} lines for other reasons"

@@ -12,9 +12,9 @@ from gossamer.protocol.kernel.records import BODY, FROM, KIND, TO, UNREACHABLE
 from gossamer.protocol.peer.record_table.records import SAMPLE_REPLY, SAMPLE_REQUEST
 from gossamer.protocol.peer.sampling.descriptors import forget
 from gossamer.protocol.peer.sampling.sampler import SamplerState, add_contact, make_sampler, pack
-from support.overlays import record
-from support.sampling_runs import (
+from support.overlays import (
     descriptors_of,
+    record,
     ring_sampler,
     states_equal,
     take,

@@ -15,7 +15,7 @@ from gossamer.sim.errors import ResultsError, ScenarioError
 from gossamer.sim.results.overlays import snapshots
 from gossamer.sim.results.overlays.export import SUFFIXES, export_overlay, format_of
 from gossamer.sim.results.results import Results
-from support.watched_runs import KINDS, WatchedRun, made_up_overlay
+from support.made_up_runs import KINDS, WatchedRun, made_up_overlay
 
 
 def results(folder: Path) -> Results:

@@ -26,7 +26,7 @@ from gossamer.sim.results.page.live import LEAST_PAUSE_S, LivePage, served
 from gossamer.sim.results.page.page import page_html, system_entry, with_styles
 from gossamer.sim.study.records import Table
 from gossamer.sim.study.watching import Floats
-from support.watched_runs import WatchedRun, made_up_course, made_up_overlay
+from support.made_up_runs import WatchedRun, made_up_course, made_up_overlay
 
 EVIL = "</script><script>alert(1)</script><!-- {{data}}"
 

@@ -22,7 +22,7 @@ from gossamer.sim.studies.dissemination.strategies import STRATEGIES
 from gossamer.sim.studies.dissemination.study import check_trees
 from gossamer.sim.study.scenarios import read_scenario
 from support.checkout import ROOT
-from support.scenario_files import assert_listed, fault_of, read_as
+from support.refusals import assert_listed, fault_of, read_as
 
 EXAMPLE = ROOT / "examples" / "trees" / "scenario.toml"
 REFERENCE = ROOT / "docs" / "trees_scenario.md"

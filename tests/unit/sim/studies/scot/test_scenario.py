@@ -30,7 +30,7 @@ from gossamer.sim.study.plot import FORMATS, PlotOptions, plots_as
 from gossamer.sim.study.scenarios import read_scenario
 from support.checkout import ROOT
 from support.draws import larger
-from support.scenario_files import fault_of, read_as
+from support.refusals import fault_of, read_as
 
 EXAMPLE = ROOT / "examples" / "scot" / "scenario.toml"
 REFERENCE = ROOT / "docs" / "scot_scenario.md"

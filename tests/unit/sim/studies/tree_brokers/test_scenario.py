@@ -18,7 +18,7 @@ from gossamer.sim.studies.tree_brokers.study import check_memory
 from gossamer.sim.studies.tree_brokers.unsubscription_burst import SECOND
 from gossamer.sim.study.scenarios import read_scenario
 from support.checkout import ROOT
-from support.scenario_files import assert_listed, fault_of, read_as, write
+from support.refusals import assert_listed, fault_of, read_as, write
 
 EXAMPLE = ROOT / "examples" / "brokers" / "scenario.toml"
 REFERENCE = ROOT / "docs" / "broker_scenario.md"

@@ -24,7 +24,7 @@ from gossamer.sim.studies.worlds.network import Link
 from gossamer.sim.study.scenarios import read_scenario
 from gossamer.sim.study.toml_files import parse_override
 from support.checkout import ROOT
-from support.scenario_files import fault_of, read_as, write
+from support.refusals import fault_of, read_as, write
 
 Patch = pytest.MonkeyPatch
 REFERENCE = ROOT / "docs" / "scenario.md"

@@ -1,14 +1,21 @@
-"""What commands make of signals: ends in order, exit codes that tell, and losses that are told."""
+"""Commands at folders, mistakes and signals: one sentence, ends in order, exit codes that tell."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
+import re
 import shlex
+import shutil
 import signal
+import sqlite3
+import stat
 import subprocess
 import sys
+import tarfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +24,8 @@ import psutil
 import pytest
 
 from gossamer.client import RefusedByNodeError, connect, links
+from gossamer.node.commands.backup.archive import MANIFEST
+from support.installed_command import sentence
 from support.node_processes import (
     COMMAND,
     PATIENCE_S,
@@ -27,6 +36,170 @@ from support.node_processes import (
     wait_for_line,
     wait_for_log,
 )
+
+
+def test_what_is_typed_wrong_is_answered_in_one_sentence(one_node: Shell) -> None:
+    sub, pub = ("sub", "--folder", "desk"), ("pub", "--folder", "desk")
+    with one_node.node("desk"):
+        for command, words in (
+            ((*sub, "prize > 3"), "no attribute 'prize', did you mean 'price'"),
+            ((*sub, "price >"), "expected a number.* found the end at column 8"),
+            ((*sub, "price = = 3"), "expected a comparison .* found '=' at column 7"),
+            ((*sub, 'price > "high"'), "'price' takes a number"),
+            ((*sub, "(" * 9000 + "price > 3"), "expression|characters"),
+            ((*pub, "prize=3", "symbol=A"), "prize"),
+            ((*pub, "price=high", "symbol=A"), "price"),
+            ((*pub, "price=200000"), ""),
+            ((*pub, "price"), "price"),
+            ((*pub, "price=3", "price=4"), "price"),
+            (("node", "join", "nonsense", "new"), "token"),
+        ):
+            done = one_node.run(*command)
+            assert (done.returncode, done.stdout) == (2, ""), done.stderr
+            assert re.search(words, sentence(done.stderr)), done.stderr
+    assert not (one_node.folder / "new").exists()
+
+
+def test_a_node_whose_configuration_is_spoilt_is_used_and_stopped_anyway(one_node: Shell) -> None:
+    with one_node.node("desk") as node:
+        with (one_node.folder / "desk/node.toml").open("a", encoding="utf-8") as file:
+            file.write("no TOML")
+        one_node.ok("pub", "symbol=IBM", "price=81", "--folder", "desk")
+        said = [one_node.refused("node", "reload", "desk")]
+        one_node.ok("node", "stop", "desk")
+        assert node.wait(PATIENCE_S) == 0
+    said += [one_node.refused("node", command, "desk") for command in ("status", "stop", "run")]
+    assert all("node.toml: the text is no TOML" in sentence(one) for one in said)
+
+
+def files(folder: Path) -> dict[str, tuple[int, bytes]]:
+    return {
+        one.name: (stat.S_IMODE(one.stat().st_mode), one.read_bytes())
+        for one in folder.iterdir()
+        if one.suffix in (".toml", ".json", ".pem", ".key")
+    }
+
+
+def names(folder: Path) -> set[str]:
+    return {one.name for one in folder.iterdir()}
+
+
+def test_a_running_peer_goes_on_from_its_backup(one_node: Shell) -> None:
+    with one_node.node("desk"):
+        subscriber = one_node.subscriber("--folder", "desk", "--name", "watcher", "price > 80")
+        subscriber.terminate()
+        end(subscriber)
+        event = one_node.ok("pub", "--folder", "desk", "symbol=IBM", "price=81", "volume=1").strip()
+        assert "private keys" in one_node.ok("node", "backup", "desk", "desk.backup")
+        refused = one_node.refused("node", "restore", "desk.backup", "copy")
+        assert f"a peer that runs in {one_node.folder / 'desk'}" in refused
+    assert stat.S_IMODE((one_node.folder / "desk.backup").stat().st_mode) == 0o600
+    before = files(one_node.folder / "desk")
+    shutil.rmtree(one_node.folder / "desk")
+    assert "cannot be known here" in one_node.ok("node", "restore", "desk.backup", "elsewhere/desk")
+    assert files(one_node.folder / "elsewhere/desk") == before
+    assert stat.S_IMODE((one_node.folder / "elsewhere/desk/state.db").stat().st_mode) == 0o600
+    with one_node.node("elsewhere/desk"):
+        ledger = ("--folder", "elsewhere/desk", "--name", "watcher", "--count", "1")
+        assert json.loads(one_node.ok("sub", *ledger, "price > 80"))["id"] == event
+
+
+def test_what_goes_back_in_time_does_no_harm(one_node: Shell) -> None:
+    """Descriptors go on above those that were signed since; tokens out there are void."""
+    with one_node.node("desk"):
+        one_node.ok("node", "invite", "--folder", "desk")
+    one_node.ok("node", "backup", "desk", "desk.backup")
+    began = time.time() * 1000
+    one_node.ok("node", "restore", "desk.backup", "copy")
+    with sqlite3.connect(one_node.folder / "copy/state.db") as state:
+        ((sequence,),) = state.execute("SELECT next_sequence FROM identity")
+        assert sequence >= int(began)
+        assert state.execute("SELECT count(*) FROM tokens").fetchall() == [(0,)]
+    with sqlite3.connect(one_node.folder / "desk/state.db") as state:
+        assert state.execute("SELECT count(*) FROM tokens").fetchall() == [(1,)]
+
+
+def test_a_copy_of_a_folder_does_not_run_beside_it(one_node: Shell) -> None:
+    shutil.copytree(one_node.folder / "desk", one_node.folder / "copy")
+    with one_node.node("desk"):
+        refused = one_node.refused("node", "run", "copy")
+    assert f"which runs in {one_node.folder / 'desk'} already" in refused
+    with one_node.node("copy"):
+        pass
+
+
+def test_a_backup_replaces_nothing_and_leaves_nothing_half_written(one_node: Shell) -> None:
+    folder = one_node.folder
+    one_node.ok("node", "backup", "desk", "desk.backup")
+    (folder / "mine").write_text("mine")
+    (folder / "empty").mkdir()
+    before, desk = names(folder), files(folder / "desk")
+    for arguments, words in (
+        (("backup", "desk", "mine"), "mine"),
+        (("backup", "desk", "nowhere/desk.backup"), "nowhere/desk.backup"),
+        (("backup", "empty", "new.backup"), "empty "),
+        (("backup", "none", "new.backup"), "none "),
+        (("restore", "desk.backup", "desk"), "expected a new or an empty folder"),
+    ):
+        assert words in one_node.refused("node", *arguments)
+    assert (names(folder), files(folder / "desk")) == (before, desk)
+
+
+def content_of(backup: bytes) -> dict[str, bytes]:
+    with tarfile.open(fileobj=io.BytesIO(backup)) as tar:
+        return {one.name: file.read() for one in tar if (file := tar.extractfile(one)) is not None}
+
+
+def packed(files: dict[str, bytes]) -> bytes:
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w:gz") as tar:
+        for name, body in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(body)
+            tar.addfile(member, io.BytesIO(body))
+    return made.getvalue()
+
+
+def manifest_with(backup: bytes, **fields: object) -> bytes:
+    files = content_of(backup)
+    return packed(files | {MANIFEST: json.dumps(json.loads(files[MANIFEST]) | fields).encode()})
+
+
+def test_what_is_no_whole_backup_restores_nothing(one_node: Shell) -> None:
+    one_node.ok("node", "backup", "desk", "whole")
+    whole = (one_node.folder / "whole").read_bytes()
+    outside = [{"name": "../outside", "mode": 0o644, "size": 0, "digest": 64 * "0"}]
+    for name, (data, words) in {
+        "cut": (whole[: len(whole) // 2], "no whole backup"),
+        "noise": (b"no backup at all", "no whole backup"),
+        "empty": (b"", "no whole backup"),
+        "edited": (
+            packed(content_of(whole) | {"node.toml": b"[node]\n"}),
+            "'node.toml' is not what",
+        ),
+        "newer": (manifest_with(whole, format=2), "format 2, expected 1"),
+        "outside": (manifest_with(whole, items=outside), "'../outside' is no name of a file"),
+        "foreign": (manifest_with(whole, key=16 * "0"), "expected 0000000000000000"),
+        "more": (manifest_with(whole, items=[]), "more files than its manifest"),
+    }.items():
+        (one_node.folder / name).write_bytes(data)
+        before = names(one_node.folder)
+        assert words in one_node.refused("node", "restore", name, "copy"), name
+        assert names(one_node.folder) == before, name
+
+
+def test_a_broker_begins_anew(one_node: Shell) -> None:
+    one_node.ok("node", "init", "hub", "--preset", "local")
+    advertise = ("advertise", "present(price)", "--name", "feed", "--folder")
+    with one_node.node("hub", "--role", "broker"):
+        one_node.ok(*advertise, "hub")
+        one_node.ok("node", "backup", "hub", "hub.backup")
+    one_node.ok("node", "restore", "hub.backup", "copy")
+    with one_node.node("copy", "--role", "broker"):
+        one_node.ok(*advertise, "copy")
+
+
+# What commands make of signals: losses are told.
 
 QUIET = ("--set", "discovery.multicast=false")
 IN_A_TERMINAL = """
@@ -71,8 +244,7 @@ def two_peers(shell: Shell) -> Iterator[subprocess.Popen[str]]:
 
 def add_setting(shell: Shell, folder: str, table: str, line: str) -> None:
     file = shell.folder / folder / "node.toml"
-    text = file.read_text(encoding="utf-8")
-    before, _, after = text.partition(f"[{table}]\n")
+    before, _, after = file.read_text(encoding="utf-8").partition(f"[{table}]\n")
     file.write_text(f"{before}[{table}]\n{line}\n{after}", encoding="utf-8")
 
 
@@ -116,9 +288,7 @@ def test_several_peers_reload_together_and_end_well_when_each_was_stopped(shell:
         pytest.param(PEERS[:1], "broker", marks=pytest.mark.campaign),
     ],
 )
-def test_nodes_whose_terminal_is_closed_stop_in_order(
-    shell: Shell, folders: Sequence[str], role: str
-) -> None:
+def test_nodes_stop_with_their_terminal(shell: Shell, folders: Sequence[str], role: str) -> None:
     shell.ok("node", "init", "demo", "--peers", "2", "--port", str(free_ports(2)))
     options = ("--set", "page.enabled=false", "--role", role, *QUIET)
     with terminal(shell, "node", "run", *folders, *options) as (nodes, master):
@@ -135,8 +305,7 @@ def test_nodes_whose_terminal_is_closed_stop_in_order(
 def test_a_node_without_a_terminal_takes_up_what_it_can(
     one_node: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, role: str
 ) -> None:
-    run = ["node", "run", "desk", "--role", role, *QUIET]
-    node = one_node.start(*run, start_new_session=True)
+    node = one_node.start("node", "run", "desk", "--role", role, *QUIET, start_new_session=True)
     try:
         wait_for_log(node, "ready")
         assert one_node.ok("node", "reload", "desk") == "nothing has changed\n"
@@ -188,8 +357,7 @@ def test_a_node_that_is_to_outlive_its_terminal_does(one_node: Shell) -> None:
 
 def test_a_subscriber_that_is_hung_up_on_says_goodbye(one_node: Shell) -> None:
     with one_node.node("desk"):
-        subscriber = one_node.subscriber("--folder", "desk", "price > 0")
-        code, _, err = end(subscriber, signal.SIGHUP)
+        code, _, err = end(one_node.subscriber("--folder", "desk", "price > 0"), signal.SIGHUP)
         assert (code, err) == (128 + signal.SIGHUP, "")
         assert one_node.status("desk")["local"]["ended"] == {"shutdown": 1}
 
