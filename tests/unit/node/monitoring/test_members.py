@@ -162,9 +162,9 @@ def test_who_did_not_answer_is_counted_and_listed_last() -> None:
 def test_who_is_overloaded_is_named() -> None:
     here, there = (member(0), member(1))
     for figure, value, words in (
-        ("overloading", 1.0, "a"),
-        ("late_rounds", 0.5, "late"),
-        ("queued_bytes", 4e6, "long"),
+        ("overloading", 1.0, "a flood of events"),
+        ("late_rounds", 0.5, "late rounds"),
+        ("queued_bytes", 4e6, "long queues"),
     ):
         figures: dict[str, Any] = {figure: value}
         told = {here["key"]: report(), there["key"]: report(**figures)}
