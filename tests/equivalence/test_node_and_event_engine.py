@@ -19,16 +19,20 @@ from gossamer.node.peer.frames.descriptor_authentication import PlainAuthenticat
 from gossamer.node.peer.frames.event_authentication import point_bytes
 from gossamer.node.peer.frames.event_frames import MARK, read_event_frame
 from gossamer.node.peer.frames.events import EventMemory
+from gossamer.node.peer.frames.forgeries import Forgeries
 from gossamer.node.peer.frames.frame_types import frame_types
 from gossamer.node.peer.frames.wire import Wire
-from gossamer.node.peer.runtime import Runtime
+from gossamer.node.peer.inbound import Inbound
+from gossamer.node.peer.load.overload import Overloads
+from gossamer.node.peer.runtime import Application, Runtime
 from gossamer.node.security.identity import encode
 from gossamer.node.security.sealing import identifier
 from gossamer.node.transport.base.frames import FrameReader
 from gossamer.node.transport.base.limits import Limits
 from gossamer.node.transport.base.schema import FrameTypes
-from gossamer.node.transport.queues.send_queue import Flow
+from gossamer.node.transport.queues.send_queue import Backlog, Flow
 from gossamer.protocol.kernel.draws import mix
+from gossamer.protocol.kernel.errors import RemoteProtocolError
 from gossamer.protocol.kernel.records import BODY, FROM, KIND, TO, UNREACHABLE
 from gossamer.protocol.peer import step as peer
 from gossamer.protocol.peer.codec import Codec
@@ -76,19 +80,27 @@ class TimedNode:
         self.network = network
         self.core = ObservedCore(network.settings, key)
         self.events = EventMemory(1 << 12, 1 << 24)
-        self.address_book = AddressBook(key, 4096, lambda: self.runtime.held(), trio.current_time)
-        authentication = PlainAuthentication(key, self.address_book)
+        self.address_book = AddressBook(key, 4096, trio.current_time)
+        counters, authentication = Counters(), PlainAuthentication(key, self.address_book)
+        wire = Wire(network.codec, self.address_book, authentication, self.events)
         self.runtime = Runtime(
             self.core,
             self.address_book,
-            Wire(network.codec, self.address_book, authentication, self.events),
-            authentication,
+            wire,
             self.events,
-            Counters(),
-            self._on_delivery,
+            counters,
+            self,
+            None,
+            PERIOD,
+        )
+        self.runtime.serve(Application(self._on_delivery))
+        forgeries = Forgeries(self.address_book, counters)
+        overloads = Overloads(Backlog(), counters, self.address_book)
+        self.inbound = Inbound(
+            *(self.runtime, wire, authentication, forgeries, overloads, counters),
+            *(self._cut, (), None),
         )
         self.core.observe = self._observe
-        self.runtime.attach(self)
         self._reader = FrameReader(Limits(), own_forms={MARK: read_event_frame})
         self._timers = itertools.count()
 
@@ -109,6 +121,9 @@ class TimedNode:
     def send_together(self, key: int, frames: Sequence[bytes]) -> bool:
         raise AssertionError(f"nothing here waits for batches: {len(frames)} frames for {key}")
 
+    def _cut(self, key: int, error: RemoteProtocolError) -> None:
+        raise AssertionError(f"peer {key} broke a rule: {error}")
+
     def held(self) -> Iterator[Record]:
         return iter(self.network.under_way.get(self.row, {}).values())
 
@@ -117,7 +132,7 @@ class TimedNode:
         self._reader.feed(frame)
         for read in self._reader:
             self.network.types.check(read)
-            self.runtime.receive(source.key, read)
+            self.inbound.receive(source.key, read)
 
     def take(self, record: Record) -> None:
         self.core.now = self.network.round
@@ -164,7 +179,7 @@ class TimedNetwork:
         self.rows = {key: row for row, key in enumerate(self.keys)}
         self.nodes = [TimedNode(self, row, key) for row, key in enumerate(self.keys)]
         for node in self.nodes:
-            self.nursery.start_soon(node.runtime.run, node)
+            self.nursery.start_soon(node.inbound.run, node)
 
     @property
     def tick(self) -> int:

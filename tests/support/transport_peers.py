@@ -161,12 +161,12 @@ class Crowd:
             transport,
             limits,
             MESSAGE_FRAMES,
-            PoolEvents(on_frame=heard.on_frame, on_up=heard.on_up, on_down=heard.on_down),
             lambda other: self.addresses.get(other, ()),
             draws=random.Random(key),
             back_off=self.back_off,
         )
-        self.addresses[key] = await self.nursery.start(pool.run, [address])
+        events = PoolEvents(on_frame=heard.on_frame, on_up=heard.on_up, on_down=heard.on_down)
+        self.addresses[key] = await self.nursery.start(pool.run, [address], events)
         return Peer(key, pool, heard, transport)
 
 

@@ -39,11 +39,12 @@ class Side:
     descriptors: DescriptorCache = attrs.field(init=False)
     authentication: SignedAuthentication = attrs.field(init=False)
     wire: Wire = attrs.field(init=False)
+    two_contents: list[tuple[int, bytes, bytes, int]] = attrs.field(factory=list)
     signed: int = 0
 
     def __attrs_post_init__(self) -> None:
         self.core = Core(SETTINGS, self.key)
-        self.address_book = AddressBook(self.key, 64, lambda: (), lambda: NOW)
+        self.address_book = AddressBook(self.key, 64, lambda: NOW)
         self.descriptors = DescriptorCache(self.member.authority, self.member.revoked)
         self.authentication = SignedAuthentication(
             self.member.authority,
@@ -59,7 +60,10 @@ class Side:
             load_step=LOAD_STEP,
         )
         self.authentication.addresses = (Address("127.0.0.1", 4000),)
-        self.wire = Wire(CODEC, self.address_book, self.authentication, self.events)
+        self.wire = Wire(
+            *(CODEC, self.address_book, self.authentication, self.events),
+            lambda *what: self.two_contents.append(what),
+        )
 
     def _next(self) -> int:
         self.signed += 1

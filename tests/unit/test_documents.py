@@ -298,3 +298,12 @@ def test_every_claim_and_promise_has_a_test() -> None:
     assert list(judged) == claims
     assert all(re.match(r"F\b", cell) for cell in judged.values())
     assert all(any(chain(named_tests(row[-2]), named_tests(row[-1]))) for row in PROMISES)
+
+
+def test_the_way_of_an_event_is_drawn_by_at_most_ten_files_that_are_there() -> None:
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    drawing = text.split("<!-- way of an event -->")[1].split("<!-- end -->")[0]
+    files = re.findall(r"[\w/]+\.py", drawing)
+    assert 0 < len(files) == len(set(files)) <= 10
+    missing = [one for one in files if not (ROOT / "node" / "gossamer" / "node" / one).is_file()]
+    assert not missing

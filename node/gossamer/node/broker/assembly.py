@@ -47,7 +47,6 @@ from gossamer.node.transport.base.base import (
     Address,
     Admitted,
     Farewell,
-    Hello,
     LocalPeer,
     PeerIdentity,
 )
@@ -115,8 +114,10 @@ class BrokerNode:
             if given.member is None
             else DescriptorCache(given.member.authority, given.member.revoked)
         )
-        self._book = AddressBook(given.key, BOOK_CAPACITY, tuple, trio.current_time)
-        self.transport = given.make_transport(self._introduction(), self._verify)
+        self._book = AddressBook(given.key, BOOK_CAPACITY, trio.current_time)
+        self.transport = given.make_transport(
+            self._introduction(), partial(admit, self._descriptors, self.counters, given.now)
+        )
         self.doubles = DoubledIdentities()
         self.transport.on_refusal = self._on_refusal
         self.transport.on_refused_by = self._on_refused_by
@@ -128,13 +129,6 @@ class BrokerNode:
             self.transport,
             given.limits,
             given.family.frames,
-            PoolEvents(
-                on_frame=self._on_frame,
-                on_up=self._on_up,
-                on_down=self._on_down,
-                on_admitted=self._on_admitted,
-                on_busy=partial(count_refusal, self.counters),
-            ),
             self._book.addresses_of,
             draws=given.draws,
         )
@@ -160,7 +154,7 @@ class BrokerNode:
             ),
             self.counters,
             self._given.now,
-            revoked=lambda: () if self._revocations is None else self._revocations.revoked.keys,
+            revoked=tuple if self._descriptors is None else self._descriptors.revoked_keys,
         )
 
     def _engine(self) -> Engine:
@@ -241,13 +235,6 @@ class BrokerNode:
             fingerprint=None if certificate is None else certificate.fingerprint,
             schema=self.family.registered.schema,
         )
-
-    def _verify(self, certificate: bytes | None, hello: Hello) -> PeerIdentity:
-        if certificate is None or self._descriptors is None:
-            return PeerIdentity(hello.key)
-        assert self._revocations is not None
-        revoked, now = self._revocations.revoked, self._given.now()
-        return admit(certificate, hello, self._descriptors, revoked, self.counters, now)
 
     def _on_refusal(self, error: NodeError | None, remote: Address) -> None:
         count_refusal(self.counters, error, remote)
@@ -371,7 +358,14 @@ class BrokerNode:
 
     async def _connect(self) -> None:
         given = self._given
-        listening = await self._nursery.start(self.pool.run, given.listen)
+        events = PoolEvents(
+            on_frame=self._on_frame,
+            on_up=self._on_up,
+            on_down=self._on_down,
+            on_admitted=self._on_admitted,
+            on_busy=partial(count_refusal, self.counters),
+        )
+        listening = await self._nursery.start(self.pool.run, given.listen, events)
         self.addresses = tuple(Address(*address) for address in given.advertise(listening))
         self.transport.me = attrs.evolve(self.transport.me, addresses=self.addresses)
         self.cluster_members.own.addresses = tuple(map(str, self.addresses))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -14,14 +13,15 @@ import trio
 from gossamer.node.errors import PeerStopped
 from gossamer.node.monitoring.metrics import Counters, Gauges
 from gossamer.node.page.snapshot import Snapshot
-from gossamer.node.peer.frames.core import Box, Core, Delivery, Record
+from gossamer.node.peer.bootstrap import Bootstrap
+from gossamer.node.peer.frames.core import Core, Delivery, Record
 from gossamer.node.peer.frames.event_authentication import EventAuthentication
 from gossamer.node.peer.frames.events import Event, EventFormat, EventMemory
 from gossamer.node.peer.membership.status import MembershipStatus
 from gossamer.node.peer.publishing.event_publisher import EventPublisher, Outcome
 from gossamer.node.peer.publishing.publications import Publications
-from gossamer.node.peer.runtime import Runtime
-from gossamer.node.peer.subscriptions import DEFAULT_ROOM, Mark, Subscribers, Subscription
+from gossamer.node.peer.runtime import Application, Runtime
+from gossamer.node.peer.subscriptions import DEFAULT_ROOM, Subscribers, Subscription
 from gossamer.node.peer.unicast.cluster_time import ClusterTime
 from gossamer.node.peer.unicast.last_values import LastValueKeeper, SealedEvents, may_be_last
 from gossamer.node.peer.unicast.messages import ANNOUNCEMENT_TYPE, Unicast
@@ -30,7 +30,6 @@ from gossamer.node.transport.base.base import Address
 from gossamer.protocol.content.schema import Schema, SchemaVersion
 from gossamer.protocol.content.values import Payload
 from gossamer.protocol.patterns.ordering import RecentNumbers
-from gossamer.protocol.peer.record_table.records import INSTALL_TIMER
 from gossamer.protocol.peer.space.hashing import OrderPreservingHash
 from gossamer.protocol.peer.state.state import State
 
@@ -101,41 +100,35 @@ class Peer:
         key: int,
         version: SchemaVersion,
         hashes: Sequence[OrderPreservingHash],
+        subscribers: Subscribers,
         draws: random.Random,
         clock: ClusterTime,
-        mark: Mark,
-        keep: Callable[[str, str, bool], None],
         acknowledge_s: float,
-        round_s: float,
         messages: Unicast,
-        standing: MembershipStatus | None = None,
+        standing: MembershipStatus,
+        bootstrap: Bootstrap,
+        views: Views,
     ) -> None:
         self.key = key
-        self.standing = MembershipStatus(key) if standing is None else standing
+        self.standing = standing
         self.addresses: tuple[Address, ...] = ()
         self.messages = messages
-        self._round_s = round_s
         self.version = version
         self.counters = counters
-        limit = runtime.core.settings.subscriptions
-        self.subscribers = Subscribers(
-            version.known, hashes, limit, counters, self._on_interest, keep, mark
-        )
+        self.subscribers = subscribers
         self._runtime = runtime
         self._core: Core = runtime.core
         self._events = events
         self._authentication = authentication
-        retry_s = runtime.core.settings.retry_rounds * round_s
+        retry_s = runtime.core.settings.retry_rounds * runtime.round_s
         self._publications = Publications(runtime, events, acknowledge_s, counters, retry_s)
         self._format = EventFormat(version)
         self.clock = clock
         self._order = PublicationOrder(messages, lambda: self.schema, clock.now)
-        self._ready: Callable[[], Awaitable[None]] = runtime.heard_back.wait
-        self._look_for: Callable[[Sequence[tuple[str, int]]], None] = lambda _: None
-        self._views: Views | None = None
+        self._bootstrap = bootstrap
+        self._views = views
         self._delivered = RecentNumbers(DELIVERED)
         self._stopped = False
-        self._is_whole: Callable[[], bool] = lambda: True
         self.last = LastValueKeeper(
             messages,
             SealedEvents(authentication, lambda: self._format),
@@ -156,7 +149,9 @@ class Peer:
             clock.now,
         )
         self._hear: Callable[[Event], None] = lambda _: None
-        runtime.on_delivery = self._on_delivery
+        runtime.serve(
+            Application(self._on_delivery, self.deliver, self._hold, self._publications.note)
+        )
 
     @property
     def schema(self) -> Schema:
@@ -174,37 +169,21 @@ class Peer:
         self._format = EventFormat(version)
         self._publisher.change_schema(version)
 
-    def show(self, views: Views) -> None:
-        """Let `snapshot` and `gauges` give these."""
-        self._views = views
-
     @property
     def is_whole(self) -> bool:
         """Whether it misses nothing as far as it knows: not while it catches up on an absence."""
-        return self._is_whole()
-
-    def decide_whole_by(self, is_whole: Callable[[], bool]) -> None:
-        """Let `is_whole` say this."""
-        self._is_whole = is_whole
-
-    def ready_when(self, ready: Callable[[], Awaitable[None]]) -> None:
-        """Let `ready` wait for this."""
-        self._ready = ready
-
-    def search_by(self, look_for: Callable[[Sequence[tuple[str, int]]], None]) -> None:
-        """Let `look_for` do this."""
-        self._look_for = look_for
+        return self._core.is_whole
 
     def look_for(self, addresses: Sequence[tuple[str, int]]) -> None:
         """Try these addresses, beside those that are known, whenever peers are looked for."""
-        self._look_for(addresses)
+        self._bootstrap.look_for(addresses)
 
     async def ready(self) -> None:
         """Wait until another peer knows this one, or everybody known was tried in vain.
 
         In that case the peer is an overlay of its own, and goes on looking for others.
         """
-        await self._ready()
+        await self._bootstrap.wait_until_settled()
 
     def subscribe(
         self,
@@ -328,43 +307,28 @@ class Peer:
         """Have ``hear`` called with what others announce to subscribers of expressions of here."""
         self._hear = hear
 
-    def consider_last_value(self, event: int, brought_by: int) -> None:
-        """Look at an event that this peer is to hold: it may be a last value."""
-        sealed = self._events.find(event)
-        if sealed is None or not may_be_last(sealed):
-            return
-        content = self._authentication.open(event, sealed, brought_by)
-        if content is not None:
-            with suppress(ValueError):
-                self.last.note(self._format.from_bytes(event, content), sealed)
-
     def last_values(self) -> list[Event]:
         """The last values that this peer knows of, those set longest ago first."""
         return self.last.events()
 
     def snapshot(self) -> Snapshot:
         """The overlay as this peer sees it, for the page."""
-        assert self._views is not None
         return self._views.snapshot()
 
     def gauges(self) -> Gauges:
         """What is the case right now, for the metrics."""
-        assert self._views is not None
         return self._views.gauges()
 
     def members(self) -> dict[str, Any]:
         """The members met so far and what happened to them; see `monitoring.members`."""
-        assert self._views is not None
         return self._views.members()
 
     def cluster(self) -> dict[str, Any]:
         """The cluster by what members said of themselves last; they are asked anew by this."""
-        assert self._views is not None
         return self._views.cluster()
 
     async def fresh_cluster(self) -> dict[str, Any]:
         """The same, with what they say now."""
-        assert self._views is not None
         return await self._views.fresh_cluster()
 
     def observe(self, observer: Callable[[Record], None]) -> PeerInternals:
@@ -372,7 +336,6 @@ class Peer:
 
         For measurements; one at a time, which must not change what it sees.
         """
-        assert self._views is not None
         self._runtime.observer = observer
         return self._views.inside()
 
@@ -386,18 +349,16 @@ class Peer:
         if self._stopped:
             raise PeerStopped
 
-    def _on_interest(self, past_s: Mapping[Box, float]) -> None:
-        if self._stopped:
+    def _hold(self, event: int, brought_by: int) -> None:
+        """Hold an event for peers that are away; it may be a last value."""
+        self._events.hold(event)
+        sealed = self._events.find(event)
+        if sealed is None or not may_be_last(sealed):
             return
-        most = self._core.settings.retention_rounds
-        self._core.subscribe(
-            {
-                box: most if math.isinf(past) else min(most, int(past / self._round_s))
-                for box, past in past_s.items()
-            }
-        )
-        # Told at once rather than at the next round.
-        self._runtime.handle(self._core.timer(INSTALL_TIMER))
+        content = self._authentication.open(event, sealed, brought_by)
+        if content is not None:
+            with suppress(ValueError):
+                self.last.note(self._format.from_bytes(event, content), sealed)
 
     def _on_delivery(self, delivery: Delivery) -> None:
         if delivery.event in self._delivered:

@@ -57,11 +57,11 @@ async def _start(parts: PeerParts, nursery: trio.Nursery) -> None:
     parts.connection_events.start(nursery)
     dependencies = parts.dependencies
     await parts.keeper.open(dependencies.key)
-    await nursery.start(parts.frame_sender.run)
-    listening = await nursery.start(parts.pool.run, dependencies.listen)
+    await nursery.start(parts.frame_sender.run, parts.runtime.hand_back)
+    listening = await nursery.start(parts.pool.run, dependencies.listen, parts.pool_events)
     _advertise(parts, listening)
     phase_s = dependencies.draws.uniform(0, dependencies.round_s)
-    timer = SteadyTimer(dependencies.round_s, phase_s, parts.counters, parts.was_paused)
+    timer = SteadyTimer(dependencies.round_s, phase_s, parts.counters, parts.runtime.was_paused)
     parts.standing.ask("overload", timer.complaint)
     await _recall_peers(parts)
     parts.peer.subscribers.recall(await parts.keeper.subscriptions(), dependencies.now())
@@ -75,7 +75,7 @@ async def _start(parts: PeerParts, nursery: trio.Nursery) -> None:
     nursery.start_soon(parts.reachability.run)
     nursery.start_soon(parts.peer.last.run)
     nursery.start_soon(parts.tiers.run)
-    nursery.start_soon(parts.runtime.run, timer)
+    nursery.start_soon(parts.inbound.run, timer)
     nursery.start_soon(parts.standing.tell)
     sources = dependencies.sources(listening)
     nursery.start_soon(parts.bootstrap.search, sources, dependencies.key)
@@ -106,10 +106,9 @@ def _advertise(parts: PeerParts, listening: Sequence[Address]) -> None:
 
 
 async def _recall_peers(parts: PeerParts) -> None:
-    revoked = parts.services.revoked
+    revoked = () if parts.descriptors is None else parts.descriptors.revoked_keys()
     for known in await parts.keeper.known_peers() if parts.dependencies.remember else ():
-        is_revoked = revoked is not None and revoked.forbids(known.key, 0)
-        if known.key != parts.dependencies.key and not is_revoked:
+        if known.key != parts.dependencies.key and known.key not in revoked:
             parts.bootstrap.add(DiscoveredPeer(known.key, known.addresses, REMEMBERED))
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import random
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import trio
@@ -21,8 +21,12 @@ from gossamer.node.errors import PeerUnreachable, TransportBroken
 from gossamer.node.monitoring.logs import log
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.core import SELF
+from gossamer.node.peer.frames.frame_types import FrameService
+from gossamer.node.peer.persistence import Keeper
 from gossamer.node.peer.runtime import Runtime
-from gossamer.node.transport.base.base import Address
+from gossamer.node.transport.base.base import Address, Admitted
+from gossamer.node.transport.base.schema import Frame
+from gossamer.node.transport.links import ConnectionPool
 from gossamer.protocol.kernel.errors import CapacityError
 
 # Peers tried at once: one that does not answer takes seconds.
@@ -38,15 +42,14 @@ GREETING_ROUNDS: Final = 4
 _Unreached = (PeerUnreachable, TransportBroken)
 
 
-class Bootstrap:
+class Bootstrap(FrameService):
     """Looks for peers to join through.
 
     Args:
         runtime: of this peer.
-        book: the peers known.
-        connect: connects to a known peer.
-        identify: finds out who listens at an address, and enters it in the book.
-        try_anew: lets a peer of whom there is a new address be connected to at once.
+        address_book: the peers known.
+        pool: connections to them.
+        keeper: remembers who was met.
         draws: for jitter and choice.
         round_s: seconds of a round.
         limit: addresses kept of which it is not known who listens there.
@@ -55,13 +58,14 @@ class Bootstrap:
         nobody_left: set once everybody known has been tried in vain.
     """
 
+    frames = ("greeting",)
+
     def __init__(
         self,
         runtime: Runtime,
         address_book: AddressBook,
-        connect: Callable[[int], Awaitable[object]],
-        identify: Callable[[Address], Awaitable[int]],
-        try_anew: Callable[[int], None] = lambda _: None,
+        pool: ConnectionPool,
+        keeper: Keeper,
         *,
         draws: random.Random,
         round_s: float,
@@ -70,9 +74,8 @@ class Bootstrap:
         self.nobody_left = trio.Event()
         self._runtime = runtime
         self._address_book = address_book
-        self._connect = connect
-        self._identify = identify
-        self._try_anew = try_anew
+        self._pool = pool
+        self._keeper = keeper
         self._draws = draws
         self._round_s = round_s
         self._limit = limit
@@ -81,11 +84,6 @@ class Bootstrap:
         self._uncalled: set[Address] = set()
         self._called: set[int] = set()
         self._changed = trio.Event()
-
-    @property
-    def knows_others(self) -> bool:
-        """Whether there are peers that this one could reach, as far as it ever heard."""
-        return bool(self._anonymous) or any(one.addresses for one in self._address_book)
 
     def add(self, found: DiscoveredPeer) -> None:
         """Somebody may be a peer."""
@@ -102,7 +100,7 @@ class Bootstrap:
                 self._address_book.learn(found.key, addresses)
             except CapacityError:
                 return
-            self._try_anew(found.key)
+            self._pool.try_anew(found.key)
         self._changed.set()
 
     def look_for(self, addresses: Sequence[tuple[str, int]]) -> None:
@@ -147,11 +145,32 @@ class Bootstrap:
             nursery.start_soon(wait_for, self._runtime.heard_back)
             nursery.start_soon(wait_for, self.nobody_left)
 
-    def on_greeting(self, key: int) -> None:
-        """A connected peer has introduced itself, and can be joined through."""
-        if key in self._called or self._runtime.core.is_alone:
-            self._called.discard(key)
-            self._runtime.join_through(key)
+    def is_cut_off(self) -> bool:
+        """Whether others are known, and none is a neighbour on the ring to hold anything."""
+        core = self._runtime.core
+        ring = core.neighbours()[: 2 * core.settings.ring_links]
+        if len(self._pool) > 0 and max(ring, default=-1) >= 0:
+            return False
+        return bool(self._anonymous) or any(one.addresses for one in self._address_book)
+
+    def greet(self, key: int) -> None:
+        """Introduce this peer to one that is connected."""
+        self._pool.try_send(key, self._runtime.greeting())
+
+    def receive(self, sender: int, frame: Frame) -> None:
+        """A connected peer introduces itself: it can be joined through."""
+        if not self._runtime.take_greeting(sender, frame):
+            return
+        connection = self._pool.get(sender)
+        if connection is not None:
+            self._keeper.note_met(connection.identity, self._address_book)
+        if sender in self._called or self._runtime.core.is_alone:
+            self._called.discard(sender)
+            self._runtime.join_through(sender)
+
+    def forget(self, key: int) -> None:
+        """A peer is connected no more."""
+        self._runtime.forget(key)
 
     async def _try_everybody(self) -> None:
         """Call all who are known, a few at a time, until somebody lets this peer join."""
@@ -200,7 +219,7 @@ class Bootstrap:
         """Connect to a peer and join through it; return whether this peer is in company then."""
         try:
             key = await self._find(who) if isinstance(who, Address) else who
-            await self._connect(key)
+            await self._pool.connect(key)
         except (*_Unreached, CapacityError):
             return False
         self._called.add(key)
@@ -214,7 +233,11 @@ class Bootstrap:
     async def _find(self, address: Address) -> int:
         """Find out who listens at an address that was told, and note it."""
         self._uncalled.discard(address)
-        key = await self._identify(address)
+
+        def learn(admitted: Admitted) -> None:
+            self._address_book.learn(admitted.identity.key, admitted.hello.addresses or (address,))
+
+        key = (await self._pool.meet([address], learn)).key
         if address in self._anonymous:
             self._anonymous[address] = key
         return key

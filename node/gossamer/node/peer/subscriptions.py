@@ -201,6 +201,7 @@ class Subscribers:
     mark: Mark | None = None
     clock: Callable[[], float] = trio.current_time
     _all: list[Subscription] = attrs.field(factory=list)
+    _closed: bool = False
 
     def __len__(self) -> int:
         return len(self._all)
@@ -284,7 +285,8 @@ class Subscribers:
         return bool(takers)
 
     def close(self) -> None:
-        """End all streams."""
+        """End all streams; nothing is told of it."""
+        self._closed = True
         for subscription in self:
             subscription.close()
 
@@ -308,6 +310,8 @@ class Subscribers:
 
     def _tell(self) -> None:
         """Tell the boxes wanted, as fine as there is room for."""
+        if self._closed:
+            return
         covers = self._covers()
         most = MOST_BOXES
         while most > 1 and sum(min(len(boxes), most) for boxes in covers) > self.limit:

@@ -18,6 +18,7 @@ from gossamer.node.monitoring.metrics import Counters, Gauges, RateMeter
 from gossamer.node.page.snapshot import PeerView, Queues, Rates, Snapshot, ring_fraction
 from gossamer.node.peer.frames.address_book import AddressBook, Entry
 from gossamer.node.peer.frames.core import SELF, Core
+from gossamer.node.peer.frames.events import EventMemory
 from gossamer.node.peer.frames.frame_types import MAX_TROUBLE, MAX_TROUBLES
 from gossamer.node.peer.load.overload import Overloads
 from gossamer.node.peer.load.sender import PoolSender
@@ -65,8 +66,7 @@ class PeerViews:
         name, cluster, cluster_name, version: of the peer, its cluster and its software.
         round_s: seconds of a round.
         standing: of the peer in its cluster.
-        certificate_expires_s: Unix seconds, None without certificates.
-        members: those met so far, None where nobody keeps them.
+        members: those met so far.
     """
 
     core: Core
@@ -75,15 +75,15 @@ class PeerViews:
     frame_sender: PoolSender
     overloads: Overloads
     subscribers: Subscribers
+    events: EventMemory
     counters: Counters
     name: str
     cluster: str
     cluster_name: str
     version: str
     round_s: float
-    standing: MembershipStatus = attrs.field(factory=MembershipStatus)
-    certificate_expires_s: float | None = None
-    members: MemberTable | None = None
+    standing: MembershipStatus
+    members: MemberTable
     _started_at: float = attrs.field(factory=trio.current_time)
     _meters: dict[str, RateMeter] = attrs.field(factory=dict)
     _frames_told: dict[Connection, tuple[int, int]] = attrs.field(factory=dict)
@@ -97,10 +97,16 @@ class PeerViews:
             self.count_link_frames()
             self.note_outgrown()
 
-    @property
-    def pushes_out(self) -> bool:
-        """Whether held events have made room before their time within the last minute."""
-        return trio.current_time() - self._pushed_out_at < OUTGROWN_AGAIN_S
+    def complaint(self) -> str:
+        """Whose events have pushed out others of theirs within a minute, in a sentence, or ""."""
+        if trio.current_time() - self._pushed_out_at >= OUTGROWN_AGAIN_S:
+            return ""
+        publisher = self.events.held.main_publisher()
+        who = "somebody" if publisher is None else self.overloads.name_of(publisher)
+        return (
+            f"{who} publishes more than is kept for those who are away: the oldest of its events "
+            "make room before the retention time is over"
+        )
 
     def note_outgrown(self) -> None:
         """Count what found no room since the last time; log it where events may be lost by it."""
@@ -141,9 +147,9 @@ class PeerViews:
             stored_events=0,
             load=int(self.core.state.load[SELF]) / _EVENTS_A_ROUND,
             position=ring_fraction(self.core.identifier),
-            certificate_expires_s=self.certificate_expires_s,
+            certificate_expires_s=self.members.own.certificate_expires_s,
             troubles=self.standing.counts(),
-            members={} if self.members is None else self.members.counts(),
+            members=self.members.counts(),
         )
 
     def _gather_counts(self) -> None:
@@ -215,7 +221,7 @@ class PeerViews:
             peers=tuple(self._peer_views()),
             troubles=self.standing.troubles(),
             members=gauges.members,
-            changes=() if self.members is None else self.members.recent(),
+            changes=self.members.recent(),
         )
 
     def _rates(self) -> Rates:
@@ -297,14 +303,13 @@ class PeerViews:
             queued_bytes=connection.queued_bytes,
         )
 
-
-def report_of(views: PeerViews, core: Core) -> Report:
-    """The report of a peer as of now: what its page shows, without what it knows of others."""
-    return Report(
-        figures=views.figures(),
-        wanted=wanted_sectors(core),
-        troubles=[one[:MAX_TROUBLE] for one in views.standing.troubles()][:MAX_TROUBLES],
-    )
+    def report(self) -> Report:
+        """The report of this peer: what its page shows, without what it knows of others."""
+        return Report(
+            figures=self.figures(),
+            wanted=wanted_sectors(self.core),
+            troubles=[one[:MAX_TROUBLE] for one in self.standing.troubles()][:MAX_TROUBLES],
+        )
 
 
 def wanted_sectors(core: Core) -> list[int]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import enum
 from collections import Counter, OrderedDict
+from collections.abc import Collection
 from typing import Any, Final
 
 from attrs import define, field, frozen
@@ -29,7 +30,6 @@ from gossamer.node.errors import (
 from gossamer.node.security.certificates import (
     Authority,
     PeerCertificate,
-    Revoked,
     check_time,
     verify_peer,
 )
@@ -43,6 +43,7 @@ from gossamer.node.security.identity import (
     in_context,
     read_addresses,
 )
+from gossamer.node.security.revocation import RevocationList
 from gossamer.protocol.kernel.errors import ConfigError
 
 _FORMAT: Final = 1
@@ -176,11 +177,11 @@ class DescriptorCache:
     """
 
     def __init__(
-        self, authority: Authority, revoked: Revoked, limits: DescriptorLimits | None = None
+        self, authority: Authority, revoked: RevocationList, limits: DescriptorLimits | None = None
     ) -> None:
         self.counts: Counter[str] = Counter()
         self._authority = authority
-        self._revoked = revoked
+        self.revoked = revoked
         self._limits = limits or DescriptorLimits()
         self._context = _context(authority)
         self._entries: OrderedDict[int, _Entry] = OrderedDict()
@@ -222,7 +223,7 @@ class DescriptorCache:
             check_time(entry.certificate, now)
             return entry.certificate
         self.counts["certificates"] += 1
-        peer = verify_peer(self._authority, certificate, key, self._revoked, now)
+        peer = verify_peer(self._authority, certificate, key, self.revoked, now)
         verifier = Ed25519PublicKey.from_public_bytes(peer.public_key)
         if entry is None:
             self._entries[key] = _Entry(peer, verifier)
@@ -248,9 +249,13 @@ class DescriptorCache:
         entry = self._entries.get(key)
         return None if entry is None else entry.certificate.der
 
-    def revoke(self, revoked: Revoked) -> list[int]:
+    def revoked_keys(self) -> Collection[int]:
+        """The keys of those revoked."""
+        return self.revoked.keys
+
+    def revoke(self, revoked: RevocationList) -> list[int]:
         """Go by the list ``revoked`` from now on; return the keys of those forgotten by it."""
-        self._revoked = revoked
+        self.revoked = revoked
         gone = [
             key
             for key, entry in self._entries.items()
@@ -280,7 +285,7 @@ class DescriptorCache:
 
     def _verify(self, signed: SignedDescriptor, descriptor: Descriptor, now: float) -> Verdict:
         """Verify a descriptor that would be news, and keep it."""
-        if self._revoked.forbids(descriptor.key, descriptor.serial):
+        if self.revoked.forbids(descriptor.key, descriptor.serial):
             return Verdict.REVOKED
         entry = self._entries.get(descriptor.key)
         if entry is None or entry.certificate.serial != descriptor.serial:

@@ -31,6 +31,7 @@ from gossamer.node.transport.connection import NOTHING, Connection, Together
 from gossamer.node.transport.queues.connection_maintenance import ConnectionMaintenance
 from gossamer.node.transport.queues.send_queue import Backlog, Flow
 from gossamer.node.transport.queues.writer import Traffic
+from gossamer.protocol.kernel.errors import RemoteProtocolError
 
 # How often connections without use are looked for, in parts of the time they may stay.
 SWEEPS_PER_LIFETIME = 4
@@ -91,21 +92,18 @@ class ConnectionPool:
         transport: Transport,
         limits: Limits,
         types: FrameTypes,
-        events: PoolEvents,
         addresses_of: Callable[[int], Sequence[Address]],
         *,
         draws: random.Random,
         back_off: BackOff | None = None,
-        backlog: Backlog | None = None,
     ) -> None:
         self.ends: Counter[Cause] = Counter()
         self.dials = self.dials_failed = 0
         self.listeners: Sequence[Listener] = ()
-        self.backlog = Backlog() if backlog is None else backlog
+        self.backlog = Backlog()
         self._transport = transport
         self._limits = limits
         self._types = types
-        self._events = events
         self._addresses_of = addresses_of
         self._draws = draws
         self._back_off = BackOff() if back_off is None else back_off
@@ -114,6 +112,7 @@ class ConnectionPool:
         self._maintenance = ConnectionMaintenance(limits.ping_seconds)
         self._dials: dict[int, _Dial] = {}
         self._attempts: dict[int, Attempts] = {}
+        self._events: PoolEvents
         self._nursery: trio.Nursery | None = None
         self._closing = False
         self._stopped = trio.Event()
@@ -122,15 +121,17 @@ class ConnectionPool:
     async def run(
         self,
         addresses: Sequence[Address],
+        events: PoolEvents,
         task_status: trio.TaskStatus[Sequence[Address]] = trio.TASK_STATUS_IGNORED,
     ) -> None:
         """Listen on ``addresses`` and serve all connections until cancelled or closed.
 
-        Started are the addresses really listened on.
+        What happens is reported to ``events``. Started are the addresses really listened on.
 
         Raises:
             ListenFailed: one cannot be opened; nothing was started.
         """
+        self._events = events
         self.listeners = await self._transport.listen(addresses)
         try:
             async with trio.open_nursery() as nursery:
@@ -229,6 +230,12 @@ class ConnectionPool:
         if connection is None:
             raise PeerUnreachable(key, [("the peer", "it closed the connection at once")])
         return connection
+
+    def cut(self, key: int, error: RemoteProtocolError) -> None:
+        """End the connection to a peer that broke a rule by what it sent a while ago."""
+        connection = self._links.get(key)
+        if connection is not None:
+            connection.expel(Cause.BAD_FRAME, str(error))
 
     def try_anew(self, key: int) -> None:
         """Forget that connecting to peer ``key`` failed: there is news of where it is."""

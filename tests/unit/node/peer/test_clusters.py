@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import AsyncMock, Mock
+from unittest.mock import Mock
 
 import pytest
 import trio
@@ -338,9 +338,9 @@ def test_an_address_that_no_interface_has_is_named() -> None:
 
 
 def test_news_of_a_known_peer_is_tried_first_and_at_once() -> None:
-    book, tried = AddressBook(500, 16, lambda: (), map(float, count()).__next__), list[int]()
+    book, tried = AddressBook(500, 16, map(float, count()).__next__), list[int]()
     asks: dict[str, Any] = {"draws": random.Random(1), "round_s": 1.0}
-    bootstrap = Bootstrap(Mock(), book, AsyncMock(), AsyncMock(), tried.append, **asks)
+    bootstrap = Bootstrap(Mock(), book, Mock(try_anew=tried.append), Mock(), **asks)
     old, new = ("10.0.0.7", 7710), ("10.0.1.7", 7710)
     for addresses in ((old,), (old,), (new, old), (new,)):
         bootstrap.add(DiscoveredPeer(7, addresses, MULTICAST))

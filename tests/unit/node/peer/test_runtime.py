@@ -94,9 +94,7 @@ class Sending:
         self.back: list[list[int]] = []
         self.dropped: list[tuple[int, Flow]] = []
         pool: Any = self.pool
-        self.frame_sender = PoolSender(
-            pool, self.counters, self.back.append, lambda *what: self.dropped.append(what)
-        )
+        self.frame_sender = PoolSender(pool, self.counters, lambda *what: self.dropped.append(what))
 
     async def give_up_dialling(self) -> None:
         self.pool.changed.set()
@@ -106,7 +104,7 @@ class Sending:
 @pytest.fixture
 async def sending(nursery: trio.Nursery) -> Sending:
     made = Sending()
-    await nursery.start(made.frame_sender.run)
+    await nursery.start(made.frame_sender.run, made.back.append)
     return made
 
 
@@ -124,7 +122,7 @@ async def test_frames_wait_in_order_for_a_peer_that_is_being_dialled(sending: Se
 async def test_a_peer_that_stops_sends_nothing_that_would_have_to_wait() -> None:
     sending = Sending()
     async with trio.open_nursery() as nursery:
-        await nursery.start(sending.frame_sender.run)
+        await nursery.start(sending.frame_sender.run, sending.back.append)
         nursery.cancel_scope.cancel()
     sending.frame_sender.send(7, b"late", [1])
     assert sending.counters.dropped["unreachable"] == 1
@@ -182,7 +180,7 @@ def test_a_frame_waits_for_the_certificates_that_it_needs(cluster: MadeCluster) 
     assert one.hold(9, {"type": "a"}, {wanted})
     assert one.hold(9, {"type": "b"}, {wanted})
     assert asking.sent == [{"type": "certificates wanted", "keys": [wanted]}]
-    two.answer(5, [wanted, 123])
+    two.receive(5, {"type": "certificates wanted", "keys": [wanted, 123]})
     (answer,) = asking.sent[1:]
     assert len(answer["certificates"]) == 1
     assert one.take(9, answer["certificates"]) == [{"type": "a"}, {"type": "b"}]

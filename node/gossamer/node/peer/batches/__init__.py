@@ -2,5 +2,5 @@
 
 What a peer does with each of them is the protocol's `step`, as with every other record; here is
 what carries frames to it and from it. `buffers` is what the rules read and write, `scanning` and
-`taking` are the rules. Frames that are not about events go one by one (`peer.runtime`).
+`taking` are the rules. Frames that are not about events go one by one (`peer.inbound`).
 """

@@ -47,7 +47,6 @@ class AddressBook:
         self,
         key: int,
         capacity: int,
-        held: Callable[[], Iterable[int]],
         clock: Callable[[], float],
     ) -> None:
         """A book that knows its owner only.
@@ -55,17 +54,20 @@ class AddressBook:
         Args:
             key: the owner's permanent key.
             capacity: peers kept.
-            held: the handles that must keep their meaning.
             clock: seconds, never going back.
         """
         self._capacity = capacity
-        self._held = held
+        self._held: list[Callable[[], Iterable[int]]] = []
         self._clock = clock
         self._by_key: dict[int, Entry] = {}
         self._by_handle: dict[int, Entry] = {}
         self._next = SELF
         self._recent: set[int] = set()
         self._add(key)
+
+    def keep(self, held: Callable[[], Iterable[int]]) -> None:
+        """Let those handles keep their meaning that ``held`` gives when there is no room."""
+        self._held.append(held)
 
     def __len__(self) -> int:
         return len(self._by_key)
@@ -145,7 +147,7 @@ class AddressBook:
 
     def _forget_unneeded(self) -> None:
         """Forget the half of the unneeded peers that were heard of longest ago."""
-        held = {SELF, *self._recent, *self._held()}
+        held = {SELF, *self._recent}.union(*(handles() for handles in self._held))
         free = [entry for entry in self._by_key.values() if entry.handle not in held]
         free.sort(key=lambda entry: -1.0 if entry.heard_at is None else entry.heard_at)
         for entry in free[: -(-len(free) // 2)]:

@@ -9,7 +9,7 @@ from typing import Final
 import attrs
 
 from gossamer.node.errors import RevokedCertificateError, UntimelyCertificateError
-from gossamer.node.peer.frames.frame_types import CERTIFICATES_AT_ONCE
+from gossamer.node.peer.frames.frame_types import CERTIFICATES_AT_ONCE, FrameService
 from gossamer.node.security.certificates import read_certificate
 from gossamer.node.security.descriptors import DescriptorCache
 from gossamer.node.transport.base.frames import encode_frame
@@ -28,7 +28,7 @@ class _Asked:
     rounds: int = 0
 
 
-class CertificateService:
+class CertificateService(FrameService):
     """Asks whoever passes a descriptor on for its owner's certificate, and answers such requests.
 
     Args:
@@ -37,6 +37,8 @@ class CertificateService:
         send: sends a frame to a peer if it is connected.
         now: Unix seconds.
     """
+
+    frames = ("certificates wanted",)
 
     def __init__(
         self,
@@ -67,9 +69,9 @@ class CertificateService:
             self._send(sender, encode_frame("certificates wanted", keys=wanted))
         return True
 
-    def answer(self, sender: int, keys: Iterable[int]) -> None:
-        """Send ``sender`` those certificates that are known here."""
-        found = [self._find(key) for key in keys]
+    def receive(self, sender: int, frame: Frame) -> None:
+        """Send ``sender`` those of the certificates that it wants which are known here."""
+        found = [self._find(key) for key in frame["keys"]]
         known = [certificate for certificate in found if certificate is not None]
         self._send(sender, encode_frame("certificates", certificates=known))
 
@@ -98,9 +100,9 @@ class CertificateService:
             asked.rounds += 1
         return [(sender, frame) for sender in late for frame in self._asked.pop(sender).frames]
 
-    def forget(self, sender: int) -> None:
+    def forget(self, key: int) -> None:
         """A peer is gone; its answer will not come."""
-        self._asked.pop(sender, None)
+        self._asked.pop(key, None)
 
     def _find(self, key: int) -> bytes | None:
         own_key, own_certificate = self._own

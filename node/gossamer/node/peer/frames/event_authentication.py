@@ -20,7 +20,6 @@ from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.events import EventMemory
 from gossamer.node.peer.frames.forgeries import OTHERS_NAME, REVOKED, UNSIGNED, Forgeries
 from gossamer.node.peer.frames.publishers import PublisherService
-from gossamer.node.security.certificates import Revoked
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import DescriptorCache
 from gossamer.node.security.event_keys import (
@@ -74,7 +73,7 @@ class EventAuthentication(Protocol):
         """The content of an event that is its publisher's.
 
         None where it is not, which is counted and logged, and where that cannot be told yet:
-        then the event comes back by `PublisherService.on_released`.
+        then the event comes back by `PublisherService.release_to`.
         """
         ...
 
@@ -279,7 +278,6 @@ def make_event_authentication(
     member: Membership | None,
     key: EventKey | None,
     make_key: MakeEventKey | None,
-    revoked: Callable[[], Revoked] | None,
     descriptors: DescriptorCache | None,
     events: EventMemory,
     forgeries: Forgeries,
@@ -288,13 +286,13 @@ def make_event_authentication(
     *,
     coordinates: int,
     now: Callable[[], float],
+    lacks: Callable[[int], None],
 ) -> tuple[PublisherService | None, EventAuthentication]:
     """What seals and opens the events of a peer, and what exchanges the keys for that.
 
     Args:
         member: its membership; without one, and what comes with it, nothing is signed.
         key, make_key: by which it signs; and what makes one.
-        revoked: who belongs to the cluster no more, by now.
         descriptors: verifies certificates.
         events: that may be sent on.
         forgeries: told of what is not believed.
@@ -302,13 +300,14 @@ def make_event_authentication(
         pool: connections to others.
         coordinates: words of a point.
         now: Unix seconds.
+        lacks: told of events that may be their publishers', and are remembered nowhere.
     """
-    if member is None or descriptors is None or revoked is None or make_key is None:
+    if member is None or descriptors is None or make_key is None:
         return None, PlainEvents(coordinates)
     seal = Seal(coordinates)
     publishers = PublisherService(
         member.identity.key,
-        PublisherCache(member.authority, descriptors, revoked),
+        PublisherCache(member.authority, descriptors, lambda: descriptors.revoked),
         events,
         seal,
         forgeries,
@@ -316,6 +315,7 @@ def make_event_authentication(
         pool.try_send,
         lambda: [connection.identity.key for connection in pool],
         now,
+        lacks,
     )
     return publishers, SignedEvents(seal, member, key, make_key, publishers, forgeries)
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import ClassVar, Final
 
 from gossamer.node.peer.frames.descriptor_authentication import (
     KEY_BYTES,
 )
 from gossamer.node.peer.frames.event_frames import MARK, read_event_frame
-from gossamer.node.peer.frames.publishers import PUBLISHER_FRAMES
 from gossamer.node.security.certificates import NAME_LIMIT
+from gossamer.node.security.event_keys import INTRODUCTION_LIMIT, SIGNER_BYTES
 from gossamer.node.security.identity import SIGNATURE_BYTES
 from gossamer.node.security.revocation import LIST_LIMIT
 from gossamer.node.security.schema_document import DOCUMENT_LIMIT
@@ -20,6 +20,7 @@ from gossamer.node.transport.base.frames import CONTROL_FRAMES, KEY_HIGH
 from gossamer.node.transport.base.schema import (
     Bytes,
     Field,
+    Frame,
     FrameTypes,
     Integer,
     ListOf,
@@ -34,6 +35,7 @@ from gossamer.protocol.peer.codec import Codec
 WORD_BYTES: Final = 8
 MAX_ENTRY_BYTES: Final = 4224  # a descriptor's content and its signature
 CERTIFICATES_AT_ONCE: Final = 64
+KEYS_AT_ONCE: Final = 16
 MAX_CERTIFICATE_BYTES: Final = 4096
 # Of a report: figures and sectors of the ring, of which later versions may have more.
 MAX_FIGURES, MAX_SECTORS = 64, 256
@@ -88,6 +90,40 @@ MESSAGE_FRAMES: Final[Mapping[str, Mapping[str, Field]]] = MappingProxyType(
         "answer": {"number": _MESSAGE_NUMBER, "body": Optional(_MESSAGE_BODY)},
     }
 )
+# How a publisher proves whose key its events are signed by.
+PUBLISHER_FRAMES: Final[Mapping[str, Mapping[str, Field]]] = MappingProxyType(
+    {
+        "publishers": {"introductions": ListOf(Bytes(INTRODUCTION_LIMIT, 1), KEYS_AT_ONCE)},
+        "publishers wanted": {"signers": ListOf(Bytes(SIGNER_BYTES, SIGNER_BYTES), KEYS_AT_ONCE)},
+    }
+)
+
+
+class FrameService:
+    """Takes the frames of some types from connected peers.
+
+    Attributes:
+        frames: those types.
+    """
+
+    frames: ClassVar[Collection[str]]
+
+    def receive(self, sender: int, frame: Frame) -> None:
+        """Take a frame from the peer ``sender``.
+
+        Raises:
+            RemoteProtocolError: the peer broke a rule, and is to be cut.
+        """
+        raise NotImplementedError
+
+    def greet(self, key: int) -> None:
+        """Say to a peer that is connected what it may not know yet."""
+
+    def forget(self, key: int) -> None:
+        """A peer is connected no more."""
+
+    def new_round(self) -> None:
+        """A gossip round begins."""
 
 
 def frame_types(codec: Codec) -> FrameTypes:

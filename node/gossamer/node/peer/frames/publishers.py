@@ -21,16 +21,15 @@ from gossamer.node.errors import RevokedCertificateError, UntimelyCertificateErr
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.events import EventMemory
 from gossamer.node.peer.frames.forgeries import UNKNOWN, Forgeries
+from gossamer.node.peer.frames.frame_types import KEYS_AT_ONCE, PUBLISHER_FRAMES, FrameService
 from gossamer.node.security.event_keys import (
-    INTRODUCTION_LIMIT,
     MOST_KEYS,
-    SIGNER_BYTES,
     Publisher,
     PublisherCache,
 )
 from gossamer.node.security.sealing import Seal, publisher_of
 from gossamer.node.transport.base.frames import encode_frame
-from gossamer.node.transport.base.schema import Bytes, Field, Frame, ListOf
+from gossamer.node.transport.base.schema import Frame
 
 # Events that wait until it is known whose keys they were signed by.
 #
@@ -46,7 +45,6 @@ MOST_BYTES: Final = 4 << 20
 # for so many keys.
 PATIENCE_ROUNDS: Final = 120
 ASKED_A_ROUND: Final = 3
-KEYS_AT_ONCE: Final = 16
 
 
 class Parked(NamedTuple):
@@ -165,11 +163,6 @@ PER_ROUND: Final = 128
 # Keys of which events wait by their identifiers alone, and how many of each.
 MOST_SIGNERS, MOST_OUTSIDE = 64, 1 << 12
 
-PUBLISHER_FRAMES: Final[dict[str, dict[str, Field]]] = {
-    "publishers": {"introductions": ListOf(Bytes(INTRODUCTION_LIMIT, 1), KEYS_AT_ONCE)},
-    "publishers wanted": {"signers": ListOf(Bytes(SIGNER_BYTES, SIGNER_BYTES), KEYS_AT_ONCE)},
-}
-
 
 @attrs.define(eq=False)
 class _Outside:
@@ -179,13 +172,8 @@ class _Outside:
     rounds: int = 0
 
 
-class PublisherService:
+class PublisherService(FrameService):
     """Exchanges introductions.
-
-    Attributes:
-        on_released: takes an event whose publisher is known now: identifier, all of it, and the
-            key of who brought it.
-        on_lacking: told of an event that may be its publisher's, and is remembered nowhere.
 
     Args:
         key: of this peer.
@@ -197,7 +185,10 @@ class PublisherService:
         send: sends a frame to a peer if it is connected; returns whether it did.
         neighbours: keys of the peers that are connected.
         now: Unix seconds.
+        lacks: told of an event that may be its publisher's, and is remembered nowhere.
     """
+
+    frames = PUBLISHER_FRAMES
 
     def __init__(
         self,
@@ -210,9 +201,9 @@ class PublisherService:
         send: Callable[[int, bytes], bool],
         neighbours: Callable[[], Sequence[int]],
         now: Callable[[], float],
+        lacks: Callable[[int], None],
     ) -> None:
-        self.on_released: Callable[[int, bytes, int], None] = lambda _event, _sealed, _from: None
-        self.on_lacking: Callable[[int], None] = lambda _: None
+        self._release: Callable[[int, bytes, int], None]
         self._key = key
         self._cache = cache
         self._events = events
@@ -222,6 +213,7 @@ class PublisherService:
         self._send = send
         self._neighbours = neighbours
         self._now = now
+        self._lacks = lacks
         self._own: Publisher | None = None
         # By peer, what was sent to it on this connection, or came from it.
         self._shown: dict[int, dict[bytes, Publisher]] = {}
@@ -229,6 +221,13 @@ class PublisherService:
         self._parked = ParkedEvents()
         self._outside: dict[bytes, _Outside] = {}
         self._taken: Counter[int] = Counter()
+
+    def release_to(self, release: Callable[[int, bytes, int], None]) -> None:
+        """Have ``release`` take each event whose publisher is known at last.
+
+        Its identifier, all of it, and the key of who brought it.
+        """
+        self._release = release
 
     def find(self, signer: bytes) -> Publisher | None:
         """Whose key an event names, if that is known."""
@@ -295,9 +294,9 @@ class PublisherService:
         for event in () if waiting is None else waiting.events:
             sealed = self._events.find(event)
             if sealed is None:
-                self.on_lacking(event)
+                self._lacks(event)
             else:
-                self.on_released(event, sealed, brought_by)
+                self._release(event, sealed, brought_by)
 
     def ask(self, neighbour: int, signer: bytes) -> None:
         """Ask a neighbour whose key this is, once."""
@@ -359,7 +358,7 @@ class PublisherService:
         self._last_shown = (-1, None)
         self._note_shown(sender, publisher)
         for parked in self._parked.take(publisher.signer):
-            self.on_released(*parked)
+            self._release(*parked)
         self._let_in(publisher.signer, sender)
 
     def _answer(self, sender: int, signers: Iterable[bytes]) -> None:

@@ -63,9 +63,10 @@ class Decoded(NamedTuple):
 class Wire:
     """Translates between one peer's records and frames.
 
-    Attributes:
-        on_two_contents: told of two events with one identifier: that, the one that is known, the
-            other, and the key of who brought it.
+    Args:
+        codec, address_book, authentication, events: the peer's.
+        note_two_contents: told of two events with one identifier: that, the one that is known,
+            the other, and the key of who brought it.
     """
 
     def __init__(
@@ -74,12 +75,13 @@ class Wire:
         address_book: AddressBook,
         authentication: Authentication,
         events: EventMemory,
+        note_two_contents: Callable[[int, bytes, bytes, int], None] = lambda *_: None,
     ) -> None:
         self._codec = codec
         self._address_book = address_book
         self._authentication = authentication
         self._events = events
-        self.on_two_contents: Callable[[int, bytes, bytes, int], None] = _ignore
+        self._note_two_contents = note_two_contents
         self._last_event: tuple[int, Sequence[int], bytes] = (0, (), b"")
         # By their entries, the publishers that were believed in this round.
         self._publishers: dict[bytes, int] = {}
@@ -176,7 +178,7 @@ class Wire:
             found = publisher_of(sealed)
             raise ChangedEvent(event, found, "event", f"{event:016x}", "a hash of all of it")
         if known is not None:
-            self.on_two_contents(event, known, sealed, sender)
+            self._note_two_contents(event, known, sealed, sender)
             return False
         return True
 
@@ -248,10 +250,6 @@ class Wire:
                 expected = f"{self._codec.profile_words} words"
                 raise BadFrame("greeting", "profile", f"{len(profile)} words", expected)
         return self._address_book.handle_of(sender), profile
-
-
-def _ignore(_event: int, _known: bytes, _other: bytes, _sender: int) -> None:
-    pass
 
 
 class _Outward:

@@ -20,7 +20,6 @@ from gossamer.node.monitoring.logs import log
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.core import SELF
-from gossamer.node.peer.load.sender import QUIET_S, Losses
 from gossamer.node.security.identity import key_text
 from gossamer.node.transport.queues.send_queue import Backlog, Flow
 from gossamer.protocol.peer.record_table.records import (
@@ -48,6 +47,8 @@ from gossamer.protocol.peer.sampling.sampler import RECORDS_A_ROUND
 # Who publishes waits for acknowledgements and has `delivery.publications` of them under way.
 MOST_WAITING: Final = 512 << 10
 PASSING_ON: Final = "its events wait to be passed on"
+# Seconds without anything dropped after which that is over.
+QUIET_S: Final = 5.0
 # Publishers told apart of one source while its overload lasts.
 MAX_PUBLISHERS: Final = 64
 
@@ -82,7 +83,6 @@ class Overloads:
         backlog: what waits to be sent.
         counters: where it is counted.
         book: knows what people call peers.
-        losses: told to whom frames were not sent.
     """
 
     def __init__(
@@ -90,12 +90,12 @@ class Overloads:
         backlog: Backlog,
         counters: Counters,
         address_book: AddressBook,
-        losses: Losses,
     ) -> None:
         self._backlog = backlog
         self._counters = counters
         self._address_book = address_book
-        self._losses = losses
+        # By peer, when a frame for it was dropped last.
+        self._dropped_at: dict[int, float] = {}
         self._lasting: dict[Hashable, _Overload] = {}
 
     def __len__(self) -> int:
@@ -132,16 +132,19 @@ class Overloads:
         """A frame of a flow was dropped, since too much waits for the peer ``key``."""
         self._counters.drop("queue full")
         self._note(flow, PASSING_ON)
-        self._losses.note(key)
+        self._dropped_at[key] = trio.current_time()
 
-    def new_round(self) -> None:
-        """Look what is over."""
+    def new_round(self) -> list[int]:
+        """Look what is over; return the keys of peers that were not sent all and are now."""
         now = trio.current_time()
         for source, overload in list(self._lasting.items()):
             if now - overload.last_at >= QUIET_S:
                 del self._lasting[source]
                 self._end(source, overload)
-        self._losses.new_round()
+        over = [key for key, at in self._dropped_at.items() if now - at >= QUIET_S]
+        for key in over:
+            del self._dropped_at[key]
+        return over
 
     def _note(self, flow: Flow, why: str) -> None:
         now = trio.current_time()

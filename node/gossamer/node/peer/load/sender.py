@@ -47,7 +47,6 @@ class PoolSender:
     Args:
         pool: the connections.
         counters: where frames that are dropped are counted.
-        hand_back: takes records whose addressee cannot be reached.
         on_dropped: told that a frame of a flow to a peer was dropped.
     """
 
@@ -55,19 +54,23 @@ class PoolSender:
         self,
         pool: ConnectionPool,
         counters: Counters,
-        hand_back: Callable[[Record], None],
         on_dropped: Callable[[int, Flow], None],
     ) -> None:
         self._pool = pool
         self._counters = counters
-        self._hand_back = hand_back
+        self._hand_back: Callable[[Record], None]
         self._on_dropped = on_dropped
         self._waiting: dict[int, FairQueue[Waiting]] = {}
         self._under_way: dict[int, Record] = {}
         self._nursery: trio.Nursery | None = None
 
-    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Serve frames that have to wait, until cancelled."""
+    async def run(
+        self,
+        hand_back: Callable[[Record], None],
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Serve frames that have to wait, until cancelled; hand back what cannot be sent."""
+        self._hand_back = hand_back
         async with trio.open_nursery() as self._nursery:
             task_status.started()
             try:
@@ -144,36 +147,6 @@ class PoolSender:
         for record in lost:
             self._counters.drop("unreachable")
             self._hand_back(record)
-
-
-# To whom frames were not sent since too much waited for them; they are told once that is over.
-
-
-# Seconds without anything dropped after which that is over.
-QUIET_S: Final = 5.0
-
-
-class Losses:
-    """What peers were not sent.
-
-    Args:
-        on_loss: told the key of each of them once no more is dropped.
-    """
-
-    def __init__(self, on_loss: Callable[[int], None]) -> None:
-        self._on_loss = on_loss
-        self._last_at: dict[int, float] = {}
-
-    def note(self, key: int) -> None:
-        """A frame for the peer ``key`` was dropped."""
-        self._last_at[key] = trio.current_time()
-
-    def new_round(self) -> None:
-        """Look what is over."""
-        now = trio.current_time()
-        for key in [key for key, last_at in self._last_at.items() if now - last_at >= QUIET_S]:
-            del self._last_at[key]
-            self._on_loss(key)
 
 
 # How many publications may be under way at a time: fewer where acknowledgements are slow.

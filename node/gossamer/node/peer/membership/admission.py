@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from gossamer.node.errors import (
@@ -17,7 +18,6 @@ from gossamer.node.monitoring.members import MemberTable
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.security.certificates import read_certificate
 from gossamer.node.security.descriptors import DescriptorCache
-from gossamer.node.security.revocation import RevocationList
 from gossamer.node.transport.base.base import (
     Address,
     Admitted,
@@ -29,31 +29,31 @@ from gossamer.node.transport.base.base import (
 
 
 def admit(
-    certificate: bytes,
-    hello: Hello,
-    descriptors: DescriptorCache,
-    revoked: RevocationList,
+    descriptors: DescriptorCache | None,
     counters: Counters,
-    now: float,
+    now: Callable[[], float],
+    certificate: bytes | None,
+    hello: Hello,
 ) -> PeerIdentity:
     """Who a peer is that showed ``certificate`` and says ``hello``.
 
     Args:
-        certificate: the peer's, DER.
-        hello: how it introduced itself.
-        descriptors: learns the certificate.
-        revoked: gives the proof for one that belongs no more.
+        descriptors: learn the certificate, know who belongs no more; None without certificates.
         counters: where those refused are counted.
         now: Unix seconds.
+        certificate: the peer's, DER; None without certificates.
+        hello: how it introduced itself.
 
     Raises:
         PeerRefused: it is no member.
     """
+    if certificate is None or descriptors is None:
+        return PeerIdentity(hello.key)
     try:
-        peer = descriptors.learn(certificate, hello.key, now)
+        peer = descriptors.learn(certificate, hello.key, now())
     except RevokedCertificateError as error:
         counters.refuse("revoked")
-        proof = revoked.proof_of(error.key)
+        proof = descriptors.revoked.proof_of(error.key)
         raise PeerRefused(str(error), Cause.REVOKED, proof) from error
     except CertificateError as error:
         counters.refuse("certificate")

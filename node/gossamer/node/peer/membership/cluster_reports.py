@@ -15,6 +15,7 @@ import trio
 from gossamer.node.errors import FrameTooLarge, PeerUnreachable, TransportBroken
 from gossamer.node.monitoring.cluster import FIGURES, Report, cluster_view
 from gossamer.node.monitoring.members import MemberTable
+from gossamer.node.peer.frames.frame_types import REPORT_FRAMES, FrameService
 from gossamer.node.security.identity import key_text
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.node.transport.base.schema import Frame
@@ -33,7 +34,7 @@ AGAIN_S: Final = 1.0
 STALE_S: Final = 15.0
 
 
-class ClusterReports:
+class ClusterReports(FrameService):
     """What members say of themselves; `run` asks them.
 
     Args:
@@ -42,6 +43,8 @@ class ClusterReports:
         own: the report of this peer as of now.
         cluster_name: what the cluster is called.
     """
+
+    frames = REPORT_FRAMES
 
     def __init__(
         self,

@@ -33,6 +33,7 @@ from gossamer.node.errors import (
     UntimelyCertificateError,
 )
 from gossamer.node.monitoring.logs import log
+from gossamer.node.peer.frames.frame_types import RENEWAL_FRAMES, FrameService
 from gossamer.node.peer.membership.renewal_requests import MAX_PENDING, RenewalRequests
 from gossamer.node.peer.membership.revocation import RevocationService
 from gossamer.node.security.certificates import (
@@ -89,12 +90,14 @@ FIRST_RETRY_S, LAST_RETRY_S = 30.0, 6 * 3600.0
 IN_VAIN: Final = 3
 
 
-class RenewalService:
+class RenewalService(FrameService):
     """Certificates of a running peer and of those around it; `run` keeps them from expiring.
 
     Attributes:
         member: this peer's membership as it is now.
     """
+
+    frames = RENEWAL_FRAMES
 
     def __init__(
         self,

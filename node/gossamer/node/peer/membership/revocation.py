@@ -32,6 +32,8 @@ from gossamer.node.errors import (
 from gossamer.node.monitoring.logs import log
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.address_book import AddressBook
+from gossamer.node.peer.frames.frame_types import REVOCATION_FRAMES, FrameService
+from gossamer.node.peer.membership.status import MembershipStatus
 from gossamer.node.security.certificates import Authority, read_certificate
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import DescriptorCache
@@ -107,13 +109,14 @@ class RevocationFile:
         return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-class RevocationService:
+class RevocationService(FrameService):
     """The list that a running peer goes by; `run` keeps it and its file the same.
 
     Attributes:
         revoked: the newest list met.
-        on_own: called once when it turns out that this peer itself is revoked.
     """
+
+    frames = REVOCATION_FRAMES
 
     def __init__(
         self,
@@ -123,6 +126,7 @@ class RevocationService:
         address_book: AddressBook,
         pool: ConnectionPool,
         counters: Counters,
+        standing: MembershipStatus,
         *,
         draws: random.Random,
         now: Callable[[], float],
@@ -137,12 +141,13 @@ class RevocationService:
             book: where they are found.
             pool: connections to them.
             counters: where those shut out are counted.
+            standing: of this peer; told that it is revoked.
             draws: choose who is asked.
             now: Unix seconds.
             report_failure: lets the overlay know that a peer is gone.
         """
         self.revoked = member.revoked
-        self.on_own: Callable[[], None] = lambda: None
+        self._standing = standing
         self._member = member
         self._writer = writer
         self._is_out = False
@@ -198,7 +203,7 @@ class RevocationService:
         self._is_out = True
         error = PeerRevoked(self._member.identity.key)
         log.error("this peer is revoked", cause=str(error), told_by=source)
-        self.on_own()
+        self._standing.revoked = True
 
     async def _keep_proof(self) -> None:
         proof, self._proof = self._proof, b""

@@ -18,6 +18,7 @@ import trio
 from gossamer.node.errors import BadFrame, ClusterFolderError, FrameTooLarge, StoreError
 from gossamer.node.monitoring.logs import log
 from gossamer.node.monitoring.metrics import Counters
+from gossamer.node.peer.frames.frame_types import SCHEMA_FRAMES, FrameService
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.schema_document import (
     SchemaDocument,
@@ -36,7 +37,7 @@ from gossamer.protocol.content.schema import FIRST_VERSION, SchemaVersion
 LOOK_S: Final = 2.0
 
 
-class SchemaService:
+class SchemaService(FrameService):
     """The version of the schema that a running peer goes by; `run` keeps it and its file the same.
 
     Attributes:
@@ -51,6 +52,8 @@ class SchemaService:
         draws: choose who is asked.
         change: has the peer go by a later version.
     """
+
+    frames = SCHEMA_FRAMES
 
     def __init__(
         self,

@@ -26,14 +26,7 @@ SLOW: Final = 0.3
 
 
 class Publishing(Protocol):
-    """What publications need of a peer's runtime.
-
-    Attributes:
-        on_publication: told of an event whether it is held as promised now, or could not be
-            published since too many wait for that.
-    """
-
-    on_publication: Callable[[int, bool], None]
+    """What publications need of a peer's runtime."""
 
     @property
     def core(self) -> Core:
@@ -120,7 +113,6 @@ class Publications:
         self._due: dict[int, Record] = {}
         self._gathers = False
         self._stopped = False
-        runtime.on_publication = self._on_publication
 
     async def publish(
         self,
@@ -227,7 +219,8 @@ class Publications:
             failed[one.event] = NotAcknowledged(one.event, patience_s)
         return failed
 
-    def _on_publication(self, event: int, held: bool) -> None:
+    def note(self, event: int, held: bool) -> None:
+        """An event is held as promised now, or was not published since too many wait for that."""
         waiting = self._waiting.get(event)
         if waiting is None:
             return

@@ -19,6 +19,7 @@ from attrs import define, field, frozen
 from gossamer.node.errors import BadFrame, NoAnswerError, PeerUnreachable, TransportBroken
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.address_book import AddressBook
+from gossamer.node.peer.frames.frame_types import MESSAGE_FRAMES, FrameService
 from gossamer.node.security.identity import decode, encode
 from gossamer.node.transport.base.base import Address
 from gossamer.node.transport.base.frames import encode_frame
@@ -76,7 +77,7 @@ class _Asked:
     answer: Frame | None = None
 
 
-class Messages:
+class Messages(FrameService):
     """The questions of one peer and its answers.
 
     Attributes:
@@ -88,6 +89,8 @@ class Messages:
         address_book: where others listen.
         counters: where answers that cannot be sent are counted.
     """
+
+    frames = MESSAGE_FRAMES
 
     def __init__(
         self, key: int, pool: ConnectionPool, address_book: AddressBook, counters: Counters

@@ -44,7 +44,9 @@ def test_points_of_many_are_as_of_each(attributes: int, by_key: bool, data: st.D
 
 def book_of(capacity: int, held: Collection[int] = ()) -> AddressBook:
     """That of peer 500, to which each look at the clock shows a later second."""
-    return AddressBook(500, capacity, lambda: held, partial(next, count(1.0)))
+    book = AddressBook(500, capacity, partial(next, count(1.0)))
+    book.keep(lambda: held)
+    return book
 
 
 def test_the_owner_is_handle_zero_and_nothing_is_no_news_about_addresses() -> None:

@@ -24,7 +24,8 @@ from gossamer.node.peer.frames.event_authentication import (
 )
 from gossamer.node.peer.frames.events import EventMemory
 from gossamer.node.peer.frames.forgeries import SAID_AGAIN_S, Forgeries
-from gossamer.node.peer.frames.publishers import PER_ROUND, PUBLISHER_FRAMES, PublisherService
+from gossamer.node.peer.frames.frame_types import KEYS_AT_ONCE, PUBLISHER_FRAMES
+from gossamer.node.peer.frames.publishers import PER_ROUND, PublisherService
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import DescriptorCache
 from gossamer.node.security.event_keys import EventKey, PublisherCache, introduce
@@ -52,6 +53,7 @@ class Side:
     counters: Counters = attrs.field(factory=Counters)
     events: EventMemory = attrs.field(factory=lambda: EventMemory(1 << 10, 1 << 24))
     released: list[tuple[int, bytes, int]] = attrs.field(factory=list)
+    lacking: list[int] = attrs.field(factory=list)
     sent: list[tuple[int, str]] = attrs.field(factory=list)
     revoked: list[RevocationList] = attrs.field(init=False)
     publishers: PublisherService = attrs.field(init=False)
@@ -60,7 +62,7 @@ class Side:
     def __attrs_post_init__(self) -> None:
         authority = self.member.authority
         self.revoked = [self.member.revoked]
-        book = AddressBook(self.key, 64, lambda: (), lambda: 0.0)
+        book = AddressBook(self.key, 64, lambda: 0.0)
         told = Forgeries(book, self.counters)
         cache = PublisherCache(
             authority, DescriptorCache(authority, self.member.revoked), lambda: self.revoked[-1]
@@ -69,8 +71,9 @@ class Side:
             *(self.key, cache, self.events, SEAL, told, self.counters, self._send),
             lambda: list(self.others),
             lambda: self.now,
+            self.lacking.append,
         )
-        self.publishers.on_released = lambda *what: self.released.append(what)
+        self.publishers.release_to(lambda *what: self.released.append(what))
         self.signed = SignedEvents(SEAL, self.member, None, self._make_key, self.publishers, told)
 
     async def _make_key(self) -> EventKey:
@@ -309,16 +312,14 @@ async def test_what_finds_no_room_to_wait_comes_in_the_end(
     alice, bob, carol, dave = sides
     events = [await alice.publish(number, number + 1) for number in range(4)]
     alice.pass_on(events[0], bob)
-    lacking: list[int] = []
-    carol.publishers.on_lacking = lacking.append
     carol.events.keep(events[2], alice.sealed(events[2]))
     for event in events:
         assert carol.signed.open(event, alice.sealed(event), dave.key) is None
-    assert (carol.released, lacking) == ([], [])
+    assert (carol.released, carol.lacking) == ([], [])
     for _ in range(3):
         carol.publishers.new_round()
     assert sorted(event for event, *_ in carol.released) == sorted([events[0], events[2]])
-    assert sorted(lacking) == sorted([events[1], events[3]])
+    assert sorted(carol.lacking) == sorted([events[1], events[3]])
 
 
 def test_who_makes_up_keys_takes_neither_the_room_of_others_nor_their_answers() -> None:
@@ -331,7 +332,7 @@ def test_who_makes_up_keys_takes_neither_the_room_of_others_nor_their_answers() 
     given_up, questions = parked.new_round([1, 2, 3, 4])
     assert given_up == []
     assert set(questions) == {1, 2, 3}
-    assert max(map(len, questions.values())) == parked_events.KEYS_AT_ONCE
+    assert max(map(len, questions.values())) == KEYS_AT_ONCE
     rounds = (parked.new_round([1, 2, 3, 4])[1] for _ in range(10))
     assert any(b"honest  " in signers for asked in rounds for signers in asked.values())
     assert parked.take(b"honest  ") == [parked_events.Parked(7, sealed, 2)]
@@ -381,7 +382,7 @@ async def test_a_clock_that_is_wrong_trusts_nobody_new_and_blames_nobody(sides: 
 
 def test_forgeries_are_logged_at_times(sides: list[Side], caplog: pytest.LogCaptureFixture) -> None:
     seconds = [0.0]
-    book, counters = AddressBook(5, 64, lambda: (), lambda: 0.0), Counters()
+    book, counters = AddressBook(5, 64, lambda: 0.0), Counters()
     told = Forgeries(book, counters, lambda: seconds[0])
     neighbours = [side.key for side in sides]
     with caplog.at_level(logging.WARNING):

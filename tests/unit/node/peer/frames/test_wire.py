@@ -204,7 +204,7 @@ def test_loads_are_signed_once_a_round_by_steps_and_places_a_few_times(sides: Si
 
 
 def test_without_certificates_profiles_and_addresses_are_believed_as_they_come() -> None:
-    books = [AddressBook(key, 8, lambda: (), lambda: NOW) for key in (100, 200)]
+    books = [AddressBook(key, 8, lambda: NOW) for key in (100, 200)]
     alice, bob = PlainAuthentication(100, books[0]), PlainAuthentication(200, books[1])
     alice.addresses = (Address("127.0.0.1", 1),)
     one, two = (
@@ -380,8 +380,6 @@ def test_a_changed_event_is_found_out_by_the_first_who_gets_it(sides: Sides, how
 def test_the_first_of_an_identifier_counts(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
     """Which takes 2^29 tries of whoever publishes both; here every identifier is the same."""
     alice, bob, carol = sides
-    told: list[tuple[int, bytes, bytes, int]] = []
-    bob.wire.on_two_contents = lambda *what: told.append(what)
     monkeypatch.setattr("gossamer.node.peer.frames.wire.identifier", lambda _: 9)
     first, second = sealed_of(alice), encode([alice.key, 2, 1, [7]]) + point_bytes(POINT)
     for side, sealed in ((alice, first), (carol, second)):
@@ -390,5 +388,5 @@ def test_the_first_of_an_identifier_counts(sides: Sides, monkeypatch: pytest.Mon
         side.events.keep(9, sealed)
         record = bob.wire.decode(side.key, side.encode(records.EVENT, 1, event_body(9))).record
         assert (record is None) == (side is carol)
-    assert told == [(9, first, second, carol.key)]
+    assert bob.two_contents == [(9, first, second, carol.key)]
     assert bob.events.find(9) == first

@@ -17,8 +17,14 @@ from gossamer.node.peer.frames.core import SELF
 from gossamer.node.peer.frames.flows import flow_of_frame, is_new
 from gossamer.node.peer.frames.frame_types import WORD_BYTES
 from gossamer.node.peer.load.inbox import MOST_OF_A_FLOW, MOST_OF_ALL, TURN, Inbox
-from gossamer.node.peer.load.overload import MOST_WAITING, PER_ROUND, SAVED, Overloads, RateLimits
-from gossamer.node.peer.load.sender import QUIET_S, Losses
+from gossamer.node.peer.load.overload import (
+    MOST_WAITING,
+    PER_ROUND,
+    QUIET_S,
+    SAVED,
+    Overloads,
+    RateLimits,
+)
 from gossamer.node.security.identity import encode
 from gossamer.node.security.sealing import publisher_of
 from gossamer.node.transport.base.schema import Frame
@@ -53,10 +59,9 @@ class Desk:
         self.counters = Counters()
         self.backlog = Backlog()
         self.lost: list[int] = []
-        self.address_book = AddressBook(1, 100, set, trio.current_time)
+        self.address_book = AddressBook(1, 100, trio.current_time)
         self.address_book.learn(FLOODER, (), "eve")
-        losses = Losses(self.lost.append)
-        self.overloads = Overloads(self.backlog, self.counters, self.address_book, losses)
+        self.overloads = Overloads(self.backlog, self.counters, self.address_book)
         self.dealt: list[tuple[int, int]] = []
         self.cuts: list[int] = []
         self.inbox = Inbox(self._deal, self.overloads, self._cut)
@@ -79,7 +84,7 @@ class Desk:
 
     async def after(self, seconds: float) -> None:
         await trio.sleep(seconds)
-        self.overloads.new_round()
+        self.lost += self.overloads.new_round()
 
 
 @pytest.fixture

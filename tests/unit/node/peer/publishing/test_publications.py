@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -36,7 +36,6 @@ class Silence:
 
     core: Core
     taken: list[Record] = attrs.field(factory=list)
-    on_publication: Callable[[int, bool], None] = lambda _event, _held: None
 
     def handle(self, record: Record) -> None:
         self.taken.append(list(record))
@@ -88,7 +87,7 @@ async def test_publishing_ends_with_the_acknowledgement_or_in_time_without() -> 
         nursery.start_soon(desk.publish, 6)
         await trio.sleep(3)
         assert desk.outcomes == {}
-        desk.runtime.on_publication(6, True)
+        desk.publications.note(6, True)
     assert trio.current_time() == 3
     assert desk.outcomes == {6: "acknowledged"}
     assert desk.counters.events_acknowledged == desk.counters.events_published == 1
@@ -99,7 +98,7 @@ async def test_publishing_ends_with_the_acknowledgement_or_in_time_without() -> 
     assert trio.current_time() == 3 + PATIENCE_S
     assert desk.runtime.kinds() == [PUBLISH, PUBLISH, WITHDRAW]
     assert desk.counters.events_unacknowledged == 1
-    desk.runtime.on_publication(7, True)
+    desk.publications.note(7, True)
     assert desk.counters.events_acknowledged == 1
 
 
@@ -112,7 +111,7 @@ async def test_fewer_are_under_way_once_answers_come_after_another_copy(
     nursery.start_soon(desk.publish, *range(16))
     await trio.sleep(answered_s)
     for event in range(16):
-        desk.runtime.on_publication(event, True)
+        desk.publications.note(event, True)
     await trio.testing.wait_all_tasks_blocked()
     desk.runtime.taken.clear()
     for event in range(16, 32):
@@ -128,7 +127,7 @@ async def test_what_nobody_waits_for_before_it_is_sent_is_not_sent() -> None:
             await trio.lowlevel.checkpoint()
         nursery.start_soon(desk.publish, 9)
         await trio.sleep(1)
-        desk.runtime.on_publication(9, True)
+        desk.publications.note(9, True)
     kinds = [(record[KIND], record[BODY]) for record in desk.runtime.taken]
     published = [event for kind, event in kinds if kind == PUBLISH]
     withdrawn = [event for kind, event in kinds if kind == WITHDRAW]
@@ -149,7 +148,7 @@ async def test_more_publications_than_slots_wait_for_their_turn(together: bool) 
             await trio.sleep(0.1)
         for event in range(5):
             assert desk.runtime.kinds() == [PUBLISH] * min(5, SLOTS + event)
-            desk.runtime.on_publication(event, True)
+            desk.publications.note(event, True)
             await trio.sleep(1)
             assert desk.held == [*range(event + 1)]
     assert desk.outcomes == dict.fromkeys(range(5), "acknowledged")
@@ -161,12 +160,12 @@ async def test_of_events_published_together_each_has_its_own_outcome_and_time() 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(desk.publish, 1, 2, 3)
         await trio.sleep(3)
-        desk.runtime.on_publication(2, True)
+        desk.publications.note(2, True)
         await trio.sleep(1)
         assert [record[BODY] for record in desk.runtime.taken] == [1, 2, 3]
         await trio.sleep(PATIENCE_S - 4.5)
         assert 1 not in desk.outcomes
-        desk.runtime.on_publication(3, True)
+        desk.publications.note(3, True)
     assert trio.current_time() == PATIENCE_S
     assert desk.outcomes == {1: "NotAcknowledged", 2: "acknowledged", 3: "acknowledged"}
     assert desk.runtime.kinds()[-1] == WITHDRAW
@@ -182,7 +181,7 @@ async def test_others_have_their_turn_between_events_published_together() -> Non
         await trio.sleep(1)
         for record in desk.runtime.taken:
             if record[KIND] == PUBLISH:
-                desk.runtime.on_publication(record[BODY], True)
+                desk.publications.note(record[BODY], True)
                 await trio.sleep(0.1)
     assert desk.held.index(1) <= SLOTS + 1
 
@@ -309,7 +308,7 @@ async def test_values_outlast_others_until_the_acknowledgement_and_while_they_ar
         for other in range(100, 110):
             desk.events.keep(other, b"others")
         assert desk.events.find(7) == b"values"
-        desk.runtime.on_publication(7, True)
+        desk.publications.note(7, True)
     desk.events.keep(110, b"others")
     assert desk.events.find(7) is None
     events = EventMemory(2, 1 << 10, SharedMemory(2, 1 << 10))
