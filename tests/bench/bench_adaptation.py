@@ -20,9 +20,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from bench.common import read_options
 from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.kernel.rules import use_compiled
-from gossamer.sim.studies.dissemination.adaptation import adaptation
-from gossamer.sim.studies.dissemination.inputs import topologies
-from gossamer.sim.studies.dissemination.inputs.dynamics import DYNAMICS, Play
+from gossamer.sim.studies.dissemination import adaptation, topologies
+from gossamer.sim.studies.dissemination.dynamics import DYNAMICS, Play
 
 TITLES = {"drift": "regions wander", "flash": "a topic flares up", "moving": "clients move"}
 

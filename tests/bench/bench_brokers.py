@@ -28,8 +28,8 @@ from bench.bench_matching import SIZES, WORKLOADS
 from bench.common import SEED, Row, seconds_each, timed, timed_row
 from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.brokers.core import messages as asked
+from gossamer.protocol.brokers.core.broker import compiled_index
 from gossamer.protocol.brokers.core.messages import Id, client, neighbour
-from gossamer.protocol.brokers.core.routing import compiled_index
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings, messages
 from gossamer.protocol.content.filters import Filter, exact_publication, parse
 from gossamer.sim.studies.stock_quotes import Quote

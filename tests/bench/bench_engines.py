@@ -33,13 +33,13 @@ from unittest.mock import patch
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench.common import by_turns, read_options, timed
-from gossamer.sim.bench import event_benchmarks
+from gossamer.sim.bench import engine_benchmarks
 from gossamer.sim.bench.benchmarks import machine
-from gossamer.sim.bench.gossip_benchmarks import NodeGossip
+from gossamer.sim.bench.engine_benchmarks import NodeGossip
 from gossamer.sim.custom.conditions import Conditions
 from gossamer.sim.custom.plain.driver import PlainDriver
 from gossamer.sim.engine.latency import constant_latency, uniform_latency
-from gossamer.sim.study.environment import peak_memory_bytes
+from gossamer.sim.study.records import peak_memory_bytes
 
 LATENCIES = {
     "constant": constant_latency,
@@ -49,7 +49,7 @@ PING_RUNS, SIMPY_RUNS, STARTS = 7, 5, 9
 LATENCY_S, ROUNDS = 0.1, 20
 PROGRAM = """
 from gossamer.sim.studies.peers.inputs.scenario import Events, Scenario, System
-from gossamer.sim.studies.peers.simulation import simulate
+from gossamer.sim.studies.peers.study import simulate
 for engine in ("cycle", "event"):
     scenario = Scenario(nodes=50, rounds=6, engine=engine, events=Events(warm_up_rounds=2))
     simulate(scenario, threads=1)
@@ -59,8 +59,8 @@ for engine in ("cycle", "event"):
 def measure_pings(sizes: list[int]) -> None:
     for nodes in sizes:
         for name, latency in LATENCIES.items():
-            with patch.object(event_benchmarks, "constant_latency", latency):
-                found = event_benchmarks.measure_pings(False, nodes, PING_RUNS).seconds
+            with patch.object(engine_benchmarks, "constant_latency", latency):
+                found = engine_benchmarks.measure_pings(False, nodes, PING_RUNS).seconds
             rates = [1 / seconds for seconds in found]
             print(
                 f"{nodes:>9,} nodes, {name:8} latency: {median(rates):5.1f} million events/s"

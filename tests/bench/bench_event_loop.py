@@ -48,18 +48,17 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from bench.bench_brokers import ADVERTISED, PUBLISHER, SUBSCRIBER, connect, everything
 from bench.common import SEED, Row, print_table, read_options, write_rows
 from gossamer.compiled.store import keep_compiled_code
-from gossamer.node.broker.contract.host import NEVER
-from gossamer.node.broker.contract.matches import Match
-from gossamer.node.broker.engine import forked_work
-from gossamer.node.broker.engine.engine import Engine, Input
-from gossamer.node.broker.engine.forked_work import Apart, Begun, Work
-from gossamer.node.broker.engine.journal import StoredJournal
-from gossamer.node.broker.families.tree.host import TreeHost
+from gossamer.node.broker import forked_work
+from gossamer.node.broker.engine import Engine, Input
+from gossamer.node.broker.families.tree import TreeHost
+from gossamer.node.broker.forked_work import Apart, Begun, Work
+from gossamer.node.broker.host import NEVER, Match
+from gossamer.node.broker.journal import StoredJournal
 from gossamer.node.store.broker import QueuedDelivery
 from gossamer.node.store.writer import open_writer
+from gossamer.protocol.brokers.core.broker import compiled_index
 from gossamer.protocol.brokers.core.effects import Deliver
 from gossamer.protocol.brokers.core.messages import Hop, Id
-from gossamer.protocol.brokers.core.routing import compiled_index
 from gossamer.protocol.brokers.graph import settings as graphs
 from gossamer.protocol.brokers.graph.coordinator import MakePlan
 from gossamer.protocol.brokers.graph.messages import Planned, Version

@@ -47,7 +47,7 @@ from gossamer.protocol.content.filters.composite import parse_composite
 from gossamer.protocol.content.matching.composite_matcher import CompositeMatcher
 from gossamer.protocol.content.matching.index import MatchingIndex
 from gossamer.sim.bench.benchmarks import machine
-from gossamer.sim.bench.measurement import state_bytes
+from gossamer.sim.bench.engine_benchmarks import state_bytes
 from gossamer.sim.studies.stock_quotes import Quote, heavy_covering, little_covering
 
 SIZES = [1_000, 5_000, 20_000, 50_000, 200_000]

@@ -26,7 +26,7 @@ from gossamer.sim.studies.peers.measuring.overlay_measures import (
 )
 from gossamer.sim.studies.peers.measuring.summary import summarise_system
 from gossamer.sim.studies.peers.running.system_run import SystemRun
-from gossamer.sim.study.environment import peak_memory_bytes
+from gossamer.sim.study.records import peak_memory_bytes
 from gossamer.sim.study.scenarios import read_scenario
 
 SCENARIO = Path(__file__).parents[2] / "examples" / "scale" / "scenario.toml"

@@ -34,11 +34,11 @@ from gossamer.node.peer.batches import machine_code
 from gossamer.node.peer.batches.machine_code import STEPS, linked_step
 from gossamer.node.peer.dependencies import Dependencies
 from gossamer.node.peer.frames.core import Core, Record
-from gossamer.node.transport.base.base import Address
+from gossamer.node.transport.base import Address
 from gossamer.protocol.kernel.linking import LinkedCode
 from gossamer.protocol.kernel.records import KIND
+from gossamer.protocol.peer.record_table.fields import Sort
 from gossamer.protocol.peer.record_table.records import TABLE
-from gossamer.protocol.peer.record_table.table import Sort
 from gossamer.sim.bench.benchmarks import machine
 from support.memory_peers import MemoryPeers
 from support.memory_transport import Faults, MemoryNetwork

@@ -28,9 +28,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from bench.common import Row, print_table, read_options, timed, write_rows
 from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.brokers.core import messages as asked
+from gossamer.protocol.brokers.core.broker import compiled_index
 from gossamer.protocol.brokers.core.effects import Send
 from gossamer.protocol.brokers.core.messages import Hop, client, neighbour
-from gossamer.protocol.brokers.core.routing import compiled_index
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.brokers.tree import messages as sent
 from gossamer.protocol.brokers.tree.state import Sent
@@ -39,8 +39,8 @@ from gossamer.protocol.content.filters import parse
 from gossamer.sim.bench.benchmarks import machine
 from gossamer.sim.studies.tree_brokers import unsubscription_burst as bursts
 from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
-from gossamer.sim.studies.tree_brokers.overlay.service import FixedTimes
-from gossamer.sim.studies.tree_brokers.overlay.topology import controlled_49
+from gossamer.sim.studies.tree_brokers.service_times import FixedTimes
+from gossamer.sim.studies.tree_brokers.topology import controlled_49
 
 ROOTS, DEGREE, UNSUBSCRIPTIONS, REACH = 20, 2_099, 5, 2.0
 KINDS = ("matching", "covering", "unsubscription", "publication")

@@ -30,23 +30,23 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench.common import Row, read_options, timed, write_rows
 from gossamer.compiled.store import keep_compiled_code
+from gossamer.protocol.dissemination import graph as made
+from gossamer.protocol.dissemination import steiner as joins
 from gossamer.protocol.dissemination import strategies as routing
-from gossamer.protocol.dissemination.graphs import graph as made
-from gossamer.protocol.dissemination.graphs import steiner as joins
-from gossamer.protocol.dissemination.graphs.graph import Graph, make_workspace
-from gossamer.protocol.dissemination.graphs.spanning import shortest_path_tree
-from gossamer.protocol.dissemination.graphs.tables import join_by_table, make_path_table
-from gossamer.protocol.dissemination.graphs.triples import make_triples, write_better_tree
+from gossamer.protocol.dissemination.cost import Sample, make_sample
+from gossamer.protocol.dissemination.graph import Graph, make_workspace
 from gossamer.protocol.dissemination.optimum import best_routes, lower_bounds
+from gossamer.protocol.dissemination.path_tables import join_by_table, make_path_table
 from gossamer.protocol.dissemination.plan import make_plan
-from gossamer.protocol.dissemination.sample import Sample, make_sample
+from gossamer.protocol.dissemination.spanning import shortest_path_tree
 from gossamer.protocol.dissemination.stars import average_stretch, low_stretch_tree, proven_width
+from gossamer.protocol.dissemination.triples import make_triples, write_better_tree
 from gossamer.protocol.kernel.rules import use_compiled
-from gossamer.sim.studies.dissemination.inputs import topologies
-from gossamer.sim.studies.dissemination.inputs.topologies import Stream, barabasi_albert
-from gossamer.sim.studies.dissemination.inputs.workload import Locality, make_workload, sampled
-from gossamer.sim.studies.dissemination.simulation import warm_up
+from gossamer.sim.studies.dissemination import topologies
 from gossamer.sim.studies.dissemination.strategies import NEIGHBOURS
+from gossamer.sim.studies.dissemination.study import warm_up
+from gossamer.sim.studies.dissemination.topologies import Stream, barabasi_albert
+from gossamer.sim.studies.dissemination.workload import Locality, make_workload, sampled
 from support.tree_plans import small_case
 
 DRAWS = 20

@@ -27,23 +27,22 @@ from gossamer.node.peer.load.overload import Overloads
 from gossamer.node.peer.runtime import Application, Runtime
 from gossamer.node.security.identity import encode
 from gossamer.node.security.sealing import identifier
-from gossamer.node.transport.base.frames import FrameReader
-from gossamer.node.transport.base.limits import Limits
-from gossamer.node.transport.base.schema import FrameTypes
-from gossamer.node.transport.queues.send_queue import Backlog, Flow
+from gossamer.node.transport.frames import FrameReader
+from gossamer.node.transport.limits import Limits
+from gossamer.node.transport.schema import FrameTypes
+from gossamer.node.transport.send_queue import Backlog, Flow
 from gossamer.protocol.kernel.draws import mix
 from gossamer.protocol.kernel.errors import RemoteProtocolError
 from gossamer.protocol.kernel.records import BODY, FROM, KIND, TO, UNREACHABLE
 from gossamer.protocol.peer import step as peer
 from gossamer.protocol.peer.codec import Codec
-from gossamer.protocol.peer.places.placement import want_place
 from gossamer.protocol.peer.record_table.records import DELIVER, EVENT_ORIGIN, JOIN
 from gossamer.protocol.peer.settings import config, presets
 from gossamer.protocol.peer.settings.config import Settings
-from gossamer.protocol.peer.space.ring import RING_MASK
-from gossamer.protocol.peer.space.scales import held_boxes, point_of
+from gossamer.protocol.peer.space.ring import RING_MASK, held_boxes, point_of
 from gossamer.protocol.peer.state.links import HANDLE_MASK
 from gossamer.protocol.peer.state.state import RECORD, SENT_TO, State, make_state
+from gossamer.protocol.peer.topology.placement import want_place
 from gossamer.sim.engine import link_conditions
 from gossamer.sim.engine.cycle_engine import make_network
 from gossamer.sim.engine.event_engine import EventEngine, draw_phases

@@ -10,7 +10,7 @@ import pytest
 import trio
 from attrs import frozen
 
-from gossamer.node.broker.client_composites import PART, CompositeSubscription
+from gossamer.node.broker.deliveries import PART, CompositeSubscription
 from gossamer.node.broker.numbers import broker_gauges, broker_metrics_text
 from gossamer.node.store.broker import StoredComposite
 from gossamer.protocol.content import filters
@@ -232,8 +232,8 @@ async def test_a_client_cut_off_while_it_asks_has_all_parts_or_none(one: Overlay
 async def test_what_a_client_misses_is_bounded_counted_and_logged(
     one: Overlay, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("gossamer.node.broker.client_composites.MOST_WAITING", 3)
-    monkeypatch.setattr("gossamer.node.broker.client_composites.MOST_MATCHES", 2)
+    monkeypatch.setattr("gossamer.node.broker.deliveries.MOST_WAITING", 3)
+    monkeypatch.setattr("gossamer.node.broker.deliveries.MOST_MATCHES", 2)
     node = one.brokers.nodes[3]
     await one.ask("pair", BOTH, 1000)
     ids = [await one.publish("IBM", number) for number in range(5)]

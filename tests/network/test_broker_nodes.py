@@ -16,7 +16,7 @@ import trio
 from gossamer.node.broker.members import ENDING_S
 from gossamer.node.broker.session import read_id
 from gossamer.node.errors import RequestError
-from gossamer.node.transport.base.frames import encode_frame
+from gossamer.node.transport.frames import encode_frame
 from gossamer.protocol.brokers.core.effects import Effect
 from gossamer.protocol.brokers.core.messages import Congestion, Hop, Id, Subscribe
 from gossamer.protocol.brokers.tree import messages as t
@@ -125,7 +125,7 @@ async def test_what_a_revoked_broker_sent_is_withdrawn(tmp_path: Path) -> None:
 
 
 async def test_stalled_neighbours_get_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gossamer.node.broker.links.links.BACKLOG_BYTES", 20_000)
+    monkeypatch.setattr("gossamer.node.broker.links.BACKLOG_BYTES", 20_000)
     async with memory_brokers(tmp_path, [(1, 2)]) as brokers:
         exchange = await brokers.client(1, "exchange", offers="present(text)")
         watcher = await brokers.client(2, "watcher", wants="present(text)")

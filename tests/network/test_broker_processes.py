@@ -21,7 +21,7 @@ from attrs import define, field
 
 from gossamer.client import open_client as open_nodes_client
 from gossamer.command.main import main
-from gossamer.node.broker.families.tree.host import tables
+from gossamer.node.broker.families.tree import tables
 from gossamer.node.local.client import open_client
 from gossamer.protocol.brokers.core.messages import Advertise, Subscribe, Unsubscribe
 from gossamer.protocol.brokers.tree import TreeSettings

@@ -17,8 +17,7 @@ import trio
 import trio.testing
 
 from gossamer.client import CONNECTED, Client, Fate, Payload, connect, errors, links
-from gossamer.client.address import LocalAddress
-from gossamer.client.link import Introduction, Link, Resume, open_link
+from gossamer.client.link import Introduction, Link, LocalAddress, Resume, open_link
 from gossamer.client.session import Session
 from gossamer.node.commands.folder import address_of
 from gossamer.node.config.node import Local

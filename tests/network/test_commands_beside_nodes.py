@@ -17,7 +17,7 @@ import pytest
 import trio
 from attrs import define, field
 
-from gossamer.client.address import LocalAddress
+from gossamer.client.link import LocalAddress
 from gossamer.node.errors import PublicationUncertainError, RefusedByNodeError, UnacknowledgedError
 from gossamer.node.local.client import LocalClient, open_client
 from gossamer.node.local.durable import follow

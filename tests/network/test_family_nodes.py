@@ -13,15 +13,14 @@ import cbor2
 import pytest
 import trio
 
-from gossamer.node.broker.contract.host import FamilyHost
-from gossamer.node.broker.families.scot.settings import ScotSection, is_part
+from gossamer.node.broker.families.scot_settings import ScotSection, is_part
+from gossamer.node.broker.host import FamilyHost
 from gossamer.node.broker.session import read_id
-from gossamer.node.commands.cluster.tracing import tables_for_people
-from gossamer.node.config.families import NAMED
+from gossamer.node.commands.cluster.listing import tables_for_people
+from gossamer.node.config.broker import NAMED
 from gossamer.node.errors import StoreError
-from gossamer.node.transport.base.frames import encode_frame
-from gossamer.protocol.brokers.core.errors import UnsafeError
-from gossamer.protocol.brokers.core.messages import Id
+from gossamer.node.transport.frames import encode_frame
+from gossamer.protocol.brokers.core.messages import Id, UnsafeError
 from gossamer.protocol.brokers.scot import Factor, Scot, ScotSettings
 from support.flooding import FloodingHost
 from support.memory_brokers import (

@@ -15,7 +15,7 @@ import attrs
 import pytest
 import trio
 
-from gossamer.client.address import LocalAddress
+from gossamer.client.link import LocalAddress
 from gossamer.node.config.delivery import Delivery
 from gossamer.node.config.node import Local
 from gossamer.node.local.address import local_address

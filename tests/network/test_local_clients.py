@@ -21,9 +21,9 @@ from gossamer.node.local.frames import RETAINED, VERSION, id_text
 from gossamer.node.local.groups import wire
 from gossamer.node.local.history import steady_clock
 from gossamer.node.store import StoreLimits
-from gossamer.node.transport.base.frames import encode_frame
-from gossamer.protocol.content.errors import WrongValueError
+from gossamer.node.transport.frames import encode_frame
 from gossamer.protocol.content.schema import BooleanAttribute, SchemaVersion, changed
+from gossamer.protocol.kernel.errors import WrongValueError
 from gossamer.protocol.patterns.groups import Round
 from support import waiting
 from support.local_nodes import ALL, LocalNode, prices, take, take_from

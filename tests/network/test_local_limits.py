@@ -33,9 +33,9 @@ from gossamer.node.config.node import Local
 from gossamer.node.local.frames import FRAMES, VERSION, values_from_wire, values_to_wire
 from gossamer.node.peer.frames.events import EventFormat
 from gossamer.node.store import StoreLimits
-from gossamer.node.transport.base.frames import FrameReader, encode_frame
-from gossamer.node.transport.base.limits import Limits
-from gossamer.node.transport.base.schema import Frame
+from gossamer.node.transport.frames import FrameReader, encode_frame
+from gossamer.node.transport.limits import Limits
+from gossamer.node.transport.schema import Frame
 from gossamer.protocol.content.schema import Schema, SchemaVersion
 from support.local_nodes import LocalNode
 from support.loopback_peer import IBM, LoopbackPeer, quote

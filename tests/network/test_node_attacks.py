@@ -20,12 +20,11 @@ from gossamer.node.security.cluster import (
     join_client_context,
     server_context,
 )
-from gossamer.node.transport.base.base import Address, Admitted, LocalPeer
-from gossamer.node.transport.base.frames import FrameReader, encode_frame
-from gossamer.node.transport.base.limits import Limits
+from gossamer.node.transport.base import Address, Admitted, LocalPeer
+from gossamer.node.transport.byte_streams import TcpStream, TlsStream
+from gossamer.node.transport.frames import FrameReader, encode_frame
 from gossamer.node.transport.handshake import PROTOCOL_VERSION, introduce
-from gossamer.node.transport.streams.byte_streams import TcpStream
-from gossamer.node.transport.streams.tls import TlsStream
+from gossamer.node.transport.limits import Limits
 from support.attackers import Attacker, attacker, believe, memory_of_process, read_to_end
 from support.checkout import ROOT
 from support.clusters import DAY_S, MadeCluster, made_cluster

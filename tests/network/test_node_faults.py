@@ -26,8 +26,7 @@ from gossamer.node.security.schema_document import (
 )
 from gossamer.node.store import Store
 from gossamer.node.store.writer import open_writer
-from gossamer.node.transport.base.base import Address
-from gossamer.protocol.content.errors import ContentError
+from gossamer.node.transport.base import Address
 from gossamer.protocol.content.schema import (
     BooleanAttribute,
     EnumerationAttribute,
@@ -35,7 +34,7 @@ from gossamer.protocol.content.schema import (
     changed,
 )
 from gossamer.protocol.content.values import Payload
-from gossamer.protocol.kernel.errors import ExpressionError
+from gossamer.protocol.kernel.errors import ContentError, ExpressionError
 from support.clusters import DAY_S, MadeCluster
 from support.memory_peers import (
     SCHEMA,

@@ -25,8 +25,8 @@ from gossamer.node.security.cluster import Membership
 from gossamer.node.security.event_keys import EventKey
 from gossamer.node.security.identity import encode, key_text
 from gossamer.node.security.sealing import DRAW_BYTES, Seal, identifier, sign
-from gossamer.node.transport.base.frames import encode_frame
-from gossamer.node.transport.base.schema import Frame
+from gossamer.node.transport.frames import encode_frame
+from gossamer.node.transport.schema import Frame
 from gossamer.protocol.peer.record_table.records import EVENT, EVENT_MESSAGES, EVENT_VALUES, TREE
 from gossamer.protocol.peer.settings import presets
 from support.attackers import attacker, introduction_of, read_frame, tampered, write_frame

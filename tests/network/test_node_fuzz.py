@@ -13,17 +13,17 @@ import attrs
 import pytest
 import trio
 
-from gossamer.node.broker.families.scot.links import SCOT_FRAMES
+from gossamer.node.broker.families.scot_links import SCOT_FRAMES
 from gossamer.node.local.frames import LOCAL_TYPES
 from gossamer.node.peer.assembly import Dependencies
 from gossamer.node.peer.frames.frame_types import frame_types
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.identity import SIGNATURE_BYTES, decode, encode
 from gossamer.node.security.joining.admission import request_of
-from gossamer.node.transport.base.base import Address, Admitted, Handler, Hello, PeerIdentity
-from gossamer.node.transport.base.frames import CONTROL_FRAMES
-from gossamer.node.transport.base.schema import Frame
+from gossamer.node.transport.base import Address, Admitted, Handler, Hello, PeerIdentity
+from gossamer.node.transport.frames import CONTROL_FRAMES
 from gossamer.node.transport.handshake import PROTOCOL_VERSION
+from gossamer.node.transport.schema import Frame
 from gossamer.protocol.peer.codec import Codec
 from gossamer.protocol.peer.record_table import records
 from gossamer.protocol.peer.settings import presets

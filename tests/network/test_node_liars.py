@@ -16,7 +16,7 @@ from gossamer.node.peer.peer import Subscription
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import Descriptor, sign_descriptor
 from gossamer.node.security.identity import SIGNATURE_BYTES, decode
-from gossamer.node.transport.base.schema import Frame
+from gossamer.node.transport.schema import Frame
 from gossamer.protocol.peer.record_table import records
 from gossamer.protocol.peer.settings import presets
 from gossamer.protocol.peer.settings.profile import (

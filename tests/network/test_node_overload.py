@@ -15,7 +15,7 @@ import attrs
 import pytest
 import trio
 
-from gossamer.node.config.folder import load
+from gossamer.node.config.file import load
 from gossamer.node.errors import NodeError, TransportBroken, UnacknowledgedError
 from gossamer.node.local.client import LocalClient
 from gossamer.node.local.durable import follow
@@ -29,11 +29,11 @@ from gossamer.node.security.cluster import Membership, open_membership
 from gossamer.node.security.descriptors import Descriptor, sign_descriptor
 from gossamer.node.security.event_keys import EventKey, make_event_key
 from gossamer.node.security.sealing import DRAW_BYTES, ID_BITS, MOST_SHARING, Seal, identifier, sign
-from gossamer.node.transport.base.base import Address, LocalPeer
-from gossamer.node.transport.base.frames import encode_frame
-from gossamer.node.transport.base.limits import Limits
-from gossamer.node.transport.base.schema import Frame
+from gossamer.node.transport.base import Address, LocalPeer
 from gossamer.node.transport.connection import Connection
+from gossamer.node.transport.frames import encode_frame
+from gossamer.node.transport.limits import Limits
+from gossamer.node.transport.schema import Frame
 from gossamer.protocol.content.schema import Schema, SchemaVersion
 from gossamer.protocol.peer.codec import Codec
 from gossamer.protocol.peer.record_table.records import EVENT, GREEDY, STORED
@@ -41,7 +41,7 @@ from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import NOTHING, RANGES
 from gossamer.protocol.peer.space.encoding import encode_event
 from gossamer.protocol.peer.space.hashing import uniform_hashes
-from gossamer.protocol.peer.space.scales import point_of
+from gossamer.protocol.peer.space.ring import point_of
 from gossamer.protocol.peer.state.state import profile_words
 from support.attackers import believe, introduction_of
 from support.node_fleets import LOOK_S, Fleet, until

@@ -28,12 +28,12 @@ from gossamer.node.peer.batches.machine_code import BufferedStep, take_one
 from gossamer.node.peer.frames.core import SELF, Core, Record
 from gossamer.node.peer.frames.event_frames import KINDS, event_frame, read_event_frame
 from gossamer.node.peer.peer import Peer, open_peer
-from gossamer.node.transport.base.limits import HEADER_BYTES
-from gossamer.protocol.content.errors import WrongValueError
+from gossamer.node.transport.limits import HEADER_BYTES
 from gossamer.protocol.content.schema import table_of
-from gossamer.protocol.kernel.errors import ExpressionError
+from gossamer.protocol.kernel.errors import ExpressionError, WrongValueError
 from gossamer.protocol.kernel.records import BODY, FROM, KIND
 from gossamer.protocol.kernel.struct import Struct
+from gossamer.protocol.peer.record_table.fields import Sort
 from gossamer.protocol.peer.record_table.records import (
     EVENT_ID,
     EVENT_MESSAGES,
@@ -41,7 +41,6 @@ from gossamer.protocol.peer.record_table.records import (
     PUBLISH,
     TABLE,
 )
-from gossamer.protocol.peer.record_table.table import Sort
 from support.clusters import MadeCluster
 from support.draws import few_or_many
 from support.filter_strategies import SCHEMA, Written, matchable, random_event

@@ -17,7 +17,7 @@ import pytest
 
 from gossamer.client import connect
 from gossamer.node.local.address import is_locked
-from gossamer.node.monitoring.cluster import SECTORS
+from gossamer.node.monitoring.members import SECTORS
 from gossamer.node.store import Store
 from support.node_processes import PATIENCE_S, Shell, end, free_ports, next_line, say, wait_for_log
 

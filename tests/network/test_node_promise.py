@@ -16,7 +16,7 @@ import trio
 from gossamer.node.errors import NotAcknowledged, PeerStopped
 from gossamer.node.peer.batches.machine_code import EVENTS, STEPS
 from gossamer.node.peer.peer import Peer
-from gossamer.node.transport.base.limits import Limits
+from gossamer.node.transport.limits import Limits
 from support.memory_peers import REPLICAS, MemoryPeers, memory_peers
 from support.memory_transport import Faults, MemoryNetwork
 from support.switching_ways import let_peers_switch

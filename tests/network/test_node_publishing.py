@@ -23,7 +23,7 @@ from gossamer.node.errors import (
     UnacknowledgedError,
 )
 from gossamer.node.local.client import CONNECTED
-from gossamer.protocol.content.errors import WrongValueError
+from gossamer.protocol.kernel.errors import WrongValueError
 from support.local_nodes import LocalNode
 from support.loopback_peer import quote
 from support.memory_peers import memory_peers, take

@@ -16,14 +16,13 @@ from rich.tree import Tree
 
 from gossamer.node.broker.numbers import broker_gauges, broker_metrics_text, broker_snapshot
 from gossamer.node.broker.session import passage_json
-from gossamer.node.commands.cluster.tracing import route_for_people, tables_for_people
-from gossamer.node.transport.base.frames import encode_frame
+from gossamer.node.commands.cluster.listing import route_for_people, tables_for_people
+from gossamer.node.transport.frames import encode_frame
 from gossamer.protocol.brokers.core.effects import Send
-from gossamer.protocol.brokers.core.errors import UnsafeError
-from gossamer.protocol.brokers.core.messages import Id
+from gossamer.protocol.brokers.core.messages import Id, UnsafeError
 from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot, ScotSettings
-from gossamer.protocol.brokers.scot.memory.messages import Notification
-from gossamer.protocol.brokers.scot.memory.topology import ClusterBitVector
+from gossamer.protocol.brokers.scot.messages import Notification
+from gossamer.protocol.brokers.scot.topology import ClusterBitVector
 from support.draws import larger
 from support.memory_brokers import (
     PATIENCE_S,

@@ -11,9 +11,9 @@ import trio
 import trio.testing
 
 from gossamer.node.errors import PeerUnreachable
-from gossamer.node.transport.base.base import Admitted, Cause
-from gossamer.node.transport.base.limits import Limits
-from gossamer.node.transport.streams.byte_streams import TcpStream
+from gossamer.node.transport.base import Admitted, Cause
+from gossamer.node.transport.byte_streams import TcpStream
+from gossamer.node.transport.limits import Limits
 from gossamer.protocol.kernel.errors import CapacityError
 from support.memory_transport import MemoryNetwork
 from support.transport_peers import (

@@ -15,10 +15,9 @@ import trio
 import trustme
 
 from gossamer.node.errors import ListenFailed, PeerUnreachable, RequestError
-from gossamer.node.transport.base.base import Address, Admitted, Transport
-from gossamer.node.transport.base.limits import Limits
-from gossamer.node.transport.streams.byte_streams import NonBlockingStream
-from gossamer.node.transport.streams.tls import TlsStream
+from gossamer.node.transport.base import Address, Admitted, Transport
+from gossamer.node.transport.byte_streams import NonBlockingStream, TlsStream
+from gossamer.node.transport.limits import Limits
 from gossamer.node.transport.tcp import Credentials, TcpTransport
 from support.transport_peers import (
     LOOPBACK,

@@ -34,7 +34,7 @@ from gossamer.sim.results.intervals import (
 from gossamer.sim.results.storage.place import LocalPlace
 from gossamer.sim.studies.peers.measuring.summary import peer_rows
 from gossamer.sim.studies.tree_brokers.records import broker_rows
-from gossamer.sim.study import statistics
+from gossamer.sim.study import records
 from gossamer.spark.crunch import claims, deliveries
 from gossamer.spark.crunch.curves import Curve
 from gossamer.spark.crunch.folders import Run
@@ -72,8 +72,8 @@ def slow_gini(values: Sequence[float]) -> float:
 def test_gini_is_half_the_mean_difference_and_lorenz_curves_convex(
     values: list[float],
 ) -> None:
-    assert statistics.gini(np.array(values)) == pytest.approx(slow_gini(values), abs=1e-9)
-    curve = statistics.lorenz(np.array(values))
+    assert records.gini(np.array(values)) == pytest.approx(slow_gini(values), abs=1e-9)
+    curve = records.lorenz(np.array(values))
     assert (curve[0], curve[-1]) == (0.0, pytest.approx(1.0))
     assert (np.diff(curve, 2) >= -1e-9).all()
     assert (curve <= np.arange(101) / 100 + 1e-9).all()
@@ -84,7 +84,7 @@ def test_percentiles_of_counts_are_those_of_the_values(values: list[int], per_ce
     different, times = np.unique(np.array(values, np.float64), return_counts=True)
     found = deliveries.counted_percentile(different, times, per_cent)
     assert found == slow_percentile([float(value) for value in values], per_cent)
-    assert found == statistics.percentile(np.array(values), per_cent)
+    assert found == records.percentile(np.array(values), per_cent)
 
 
 @given(st.lists(delivery, min_size=1, max_size=80))
@@ -101,9 +101,7 @@ def test_deliveries_are_counted_by_rows(
         for name in names[1:]
     }
     found = {
-        row.name: row.value
-        for row in deliveries.count_rows(plain)
-        if row.part == statistics.MEASURE
+        row.name: row.value for row in deliveries.count_rows(plain) if row.part == records.MEASURE
     }
     hops = [float(hops) for hops, _, _ in rows]
     assert found["deliveries"] == len(rows)
@@ -169,7 +167,7 @@ def test_measures_of_peers_are_those_of_single_rows(seed: int, nodes: int, cycle
     system = made_up_system("paper", seed, max(nodes, 2), cycles, 60.0)
     few = {name: column[:nodes] for name, column in system.nodes.items()}
     rows = list(peer_rows(system.events, few, system.cycles))
-    found = {row.name: row.value for row in rows if row.part == statistics.MEASURE}
+    found = {row.name: row.value for row in rows if row.part == records.MEASURE}
     for name, value in slow_event_figures(dict(system.events)).items():
         assert found[name] == pytest.approx(value, nan_ok=True), name
     load = few["load"].tolist()
@@ -182,16 +180,16 @@ def test_measures_of_peers_are_those_of_single_rows(seed: int, nodes: int, cycle
     population = sum(system.cycles["population"].tolist())
     ratio = sum(system.cycles["control_messages"].tolist()) / population if population else math.nan
     assert found["control_messages_per_node_cycle"] == pytest.approx(ratio, nan_ok=True)
-    curve = [row for row in rows if (row.part, row.name) == (statistics.CDF, "load")]
+    curve = [row for row in rows if (row.part, row.name) == (records.CDF, "load")]
     assert [row.value for row in curve] == [slow_percentile(load, p) for p in range(101)]
-    assert sum(row.part == statistics.LORENZ for row in rows) == 101
+    assert sum(row.part == records.LORENZ for row in rows) == 101
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=900))
 def test_a_series_keeps_the_sums_of_its_groups(pairs: list[tuple[int, int]]) -> None:
     parts, wholes = np.array(pairs, np.int64).reshape(-1, 2).T
-    points = list(statistics.series("x", np.arange(len(pairs)) * 60.0, parts, wholes))
-    size = max(1, -(-len(pairs) // statistics.MOST_POINTS))
+    points = list(records.series("x", np.arange(len(pairs)) * 60.0, parts, wholes))
+    size = max(1, -(-len(pairs) // records.MOST_POINTS))
     expected = []
     for first in range(0, len(pairs), size):
         shares, sums = (sum(column) for column in zip(*pairs[first : first + size], strict=True))
@@ -199,7 +197,7 @@ def test_a_series_keeps_the_sums_of_its_groups(pairs: list[tuple[int, int]]) -> 
             expected.append((first * 60.0, shares / sums))
     about: list[tuple[float, object]] = [(x, pytest.approx(value)) for x, value in expected]
     assert [(row.x, row.value) for row in points] == about
-    assert all(row.part == statistics.SERIES for row in points)
+    assert all(row.part == records.SERIES for row in points)
 
 
 def test_queues_of_any_brokers_are_crunched() -> None:
@@ -207,11 +205,11 @@ def test_queues_of_any_brokers_are_crunched() -> None:
     counts = {"table": [4, 6], "handled": [0, 10], "publications": [5, 5]}
     counts["false_positives"] = [1, 0]
     rows = list(broker_rows(queues, {name: np.array(two) for name, two in counts.items()}))
-    found = {row.name: row.value for row in rows if row.part == statistics.MEASURE}
+    found = {row.name: row.value for row in rows if row.part == records.MEASURE}
     names = ("queue_max", "false_positive_ratio", "handled_gini")
     assert [found[name] for name in names] == [9, 0.1, 0.5]
     assert math.isnan(found["triggered_messages"])
-    assert [row.value for row in rows if row.part == statistics.SERIES] == [3.0, 9.0]
+    assert [row.value for row in rows if row.part == records.SERIES] == [3.0, 9.0]
 
 
 def owner(seed: int, system: str = "a", run: str = "") -> dict[str, Any]:
@@ -282,7 +280,7 @@ def test_conditions_are_what_differs_but_the_seed_and_other_systems() -> None:
 def test_curves_are_averaged_over_seeds_place_by_place_and_drawn_more_and_more_weakly() -> None:
     assert strengths_of(["a", "b", "a", "a"]) == pytest.approx([0.95, 0.95, 0.6, 0.25])
     points = [np.array([(0.0, 1.0), (50.0, one), (100.0, 4.0)]) for one in (1.0, 2.0, 6.0)]
-    alike = [Curve(**owner(1), part=statistics.CDF, name="load", points=one) for one in points]
+    alike = [Curve(**owner(1), part=records.CDF, name="load", points=one) for one in points]
     places, means, halves = averaged(alike)
     assert (places.tolist(), means.tolist()) == ([0, 50, 100], [1, 3, 4])
     assert halves.tolist() == pytest.approx([0, half_width([1.0, 2.0, 6.0]), 0])

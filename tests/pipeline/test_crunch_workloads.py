@@ -16,17 +16,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import gossamer.spark.crunch.counting.matches as matches
-import gossamer.spark.crunch.counting.tallies as tallies
+import gossamer.spark.crunch.matches as matches
+import gossamer.spark.crunch.quantiles as tallies
 from gossamer.protocol.peer.space.ring import RING
 from gossamer.sim.errors import ResultsError
 from gossamer.sim.row_tables.kinds import WorkloadRequest, make_workload
 from gossamer.sim.study.plot import PlotOptions, plots_as
-from gossamer.sim.study.statistics import PER_CENTS, gini, percentile, percentile_place
-from gossamer.spark.crunch.counting.matches import Cutter, matched_by_all, matched_in_part
-from gossamer.spark.crunch.counting.quantiles import distribution
-from gossamer.spark.crunch.counting.tallies import Tallies, count_columns
+from gossamer.sim.study.records import PER_CENTS, gini, percentile, percentile_place
 from gossamer.spark.crunch.folders import find_runs
+from gossamer.spark.crunch.matches import Cutter, matched_by_all, matched_in_part
+from gossamer.spark.crunch.quantiles import Tallies, count_columns, distribution
 from gossamer.spark.crunch.workloads import quantity, ranking
 from gossamer.spark.errors import JobError
 from support import made_up_results, spark_results

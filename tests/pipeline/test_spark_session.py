@@ -18,7 +18,7 @@ import pytest
 
 import gossamer.spark.gateway as java
 import gossamer.spark.masters as masters
-from gossamer.command.installing import install_hint
+from gossamer.command.extras import install_hint
 from gossamer.command.main import main
 from gossamer.sim.errors import ScenarioError, SimulationError
 from gossamer.spark import errors, gateway, jobs

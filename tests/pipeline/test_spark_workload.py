@@ -24,7 +24,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-import gossamer.sim.results.storage.options as options
+import gossamer.sim.results.storage.remote as options
 import gossamer.spark.session as session_module
 import gossamer.spark.workload.writing as writing
 from gossamer.sim import churn, errors

@@ -16,15 +16,15 @@ import pytest
 import gossamer.spark.sweep.running as running
 from gossamer.command.main import main
 from gossamer.sim.errors import ResultsError, ScenarioError, SimulationError
-from gossamer.sim.results import results, summary
+from gossamer.sim.results import results
+from gossamer.sim.results import results as summary
 from gossamer.sim.results.sweeps.plan import Point, read_sweep
 from gossamer.sim.studies.peers.inputs.scenario import Scenario
-from gossamer.sim.studies.peers.simulation import simulate
+from gossamer.sim.studies.peers.study import simulate
 from gossamer.sim.study.scenarios import read_scenario
 from gossamer.sim.study.tasks import run_tasks
 from gossamer.spark import errors, gateway, handover, jobs
-from gossamer.spark.sweep.runner import tasks_on_spark
-from gossamer.spark.sweep.running import SweepOptions, run_sweep
+from gossamer.spark.sweep.running import SweepOptions, run_sweep, tasks_on_spark
 from support import checkout, installed_command, spark_results
 from support.spark_processes import (
     HUNG_S,

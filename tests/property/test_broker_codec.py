@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from gossamer.protocol.brokers.core import messages as m
 from gossamer.protocol.brokers.core.codec import Codec
 from gossamer.protocol.brokers.core.effects import Send
-from gossamer.protocol.brokers.core.errors import MalformedMessageError
-from gossamer.protocol.brokers.core.messages import Id, client, neighbour
+from gossamer.protocol.brokers.core.messages import Id, MalformedMessageError, client, neighbour
 from gossamer.protocol.brokers.core.plain_data import plain_filter, plain_values
 from gossamer.protocol.brokers.graph import messages as g
 from gossamer.protocol.brokers.graph.broker import GraphBroker
@@ -29,8 +28,9 @@ from gossamer.protocol.brokers.tree import messages as t
 from gossamer.protocol.brokers.tree.codec import CODEC as TREE
 from gossamer.protocol.brokers.tree.codec import MAX_HOPS
 from gossamer.protocol.brokers.tree.messages import Frame, Publication
-from gossamer.protocol.content import errors, filters, grammar, limits
+from gossamer.protocol.content import filters, grammar, limits
 from gossamer.protocol.content.filters import Filter, parse
+from gossamer.protocol.kernel import errors
 from property import test_scot_codec as scot
 from support import draws, tree_brokers
 from support.broker_messages import between_brokers, frames, messages, spoilt

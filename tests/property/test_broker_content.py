@@ -18,15 +18,14 @@ from gossamer.protocol.brokers.core.messages import ClientAcknowledge, Hop, Id, 
 from gossamer.protocol.brokers.graph import messages as g
 from gossamer.protocol.brokers.graph.messages import NO_TERM, NO_VERSION
 from gossamer.protocol.brokers.graph.settings import MAX_SAMPLES, GraphSettings
-from gossamer.protocol.brokers.scot.memory import messages as scot
-from gossamer.protocol.brokers.scot.memory.topology import ClusterBitVector
+from gossamer.protocol.brokers.scot import messages as scot
+from gossamer.protocol.brokers.scot.topology import ClusterBitVector
 from gossamer.protocol.brokers.tree import TreeBroker
 from gossamer.protocol.brokers.tree import messages as t
-from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters import Filter, constraint, parse
 from gossamer.protocol.content.grammar import Comparison, Operator
 from gossamer.protocol.content.values import Kind
-from gossamer.protocol.kernel.errors import ConfigError
+from gossamer.protocol.kernel.errors import ConfigError, ContentError
 from support import broker_families, filter_strategies
 
 ODD = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])

@@ -17,11 +17,11 @@ import pytest
 import trio
 from attrs import define, field
 
-from gossamer.node.broker.engine import forked_work as apart_module
-from gossamer.node.broker.engine import journal as journal_module
-from gossamer.node.broker.engine.forked_work import Apart, in_a_process, in_this_process
-from gossamer.node.broker.engine.journal import Entry, StoredJournal, recall
-from gossamer.node.broker.families.tree.host import TreeHost
+from gossamer.node.broker import forked_work as apart_module
+from gossamer.node.broker import journal as journal_module
+from gossamer.node.broker.families.tree import TreeHost
+from gossamer.node.broker.forked_work import Apart, in_a_process, in_this_process
+from gossamer.node.broker.journal import Entry, StoredJournal, recall
 from gossamer.node.errors import StoreError
 from gossamer.node.store import Store
 from gossamer.node.store import broker as broker_module

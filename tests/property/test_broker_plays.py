@@ -15,7 +15,7 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.protocol.brokers.core.routing import SharedIndex, compiled_index
+from gossamer.protocol.brokers.core.broker import SharedIndex, compiled_index
 from gossamer.protocol.brokers.scot import ScotSettings
 from gossamer.protocol.brokers.tree import COVERINGS, TreeSettings, settings
 from gossamer.protocol.brokers.tree import tables as marks

@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 from gossamer.protocol.kernel.records import BODY, FROM, KIND, Words
-from gossamer.protocol.peer.places.placement import want_place
 from gossamer.protocol.peer.record_table import records
 from gossamer.protocol.peer.rendezvous.publication import PENDING_EVENT
 from gossamer.protocol.peer.settings.presets import kindred
-from gossamer.protocol.peer.space import ring, scales
+from gossamer.protocol.peer.space import ring
+from gossamer.protocol.peer.space import ring as scales
 from gossamer.protocol.peer.step import subscribe
+from gossamer.protocol.peer.topology.placement import want_place
 from support.overlays import Hosts, record
 
 NODES, CENSOR, EVENTS = 25, 24, 16

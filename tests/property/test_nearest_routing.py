@@ -14,16 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.protocol.kernel.records import BODY, KIND, TO, Words
-from gossamer.protocol.peer.places.placement import places_of, want_place
 from gossamer.protocol.peer.record_table import records
-from gossamer.protocol.peer.routing.lookup import MOST_STRAYS, next_hop, plan_arcs
 from gossamer.protocol.peer.settings.presets import kindred
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER, OFF_THE_RING
-from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
-from gossamer.protocol.peer.space.scales import held_boxes, points_of
+from gossamer.protocol.peer.space.ring import RING_MASK, clockwise, held_boxes, points_of
 from gossamer.protocol.peer.state.links import settle_ring
+from gossamer.protocol.peer.state.lookup import MOST_STRAYS, next_hop, plan_arcs
 from gossamer.protocol.peer.state.state import HOPS_EXCEEDED, SHIFTED, WANTED
 from gossamer.protocol.peer.step import subscribe
+from gossamer.protocol.peer.topology.placement import places_of, want_place
 from property.test_routing import ANYWHERE, CROWDED, NEAREST, RINGS, SHAPES, Shape
 from property.test_routing import overlay as any_overlay
 from support.draws import few_examples, larger

@@ -25,8 +25,8 @@ from gossamer.node.peer.frames.frame_types import frame_types
 from gossamer.node.security.identity import encode
 from gossamer.node.security.sealing import publisher_of
 from gossamer.node.store.events import RetainedEvent
-from gossamer.node.transport.base.frames import FrameReader, encode_frame
-from gossamer.node.transport.base.limits import HEADER_BYTES, Limits
+from gossamer.node.transport.frames import FrameReader, encode_frame
+from gossamer.node.transport.limits import HEADER_BYTES, Limits
 from gossamer.protocol.content import schema
 from gossamer.protocol.content.schema import SchemaVersion, changed
 from gossamer.protocol.content.values import Payload

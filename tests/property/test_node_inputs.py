@@ -33,16 +33,16 @@ from gossamer.node.peer.unicast.order import SERVICE as ORDER
 from gossamer.node.peer.unicast.order import read_answer
 from gossamer.node.security.identity import encode
 from gossamer.node.security.joining.join_protocol import Token, read_token
-from gossamer.node.transport.base.base import Address
-from gossamer.node.transport.base.frames import (
+from gossamer.node.transport.base import Address
+from gossamer.node.transport.frames import (
     MESSAGE_FRAMES,
     FrameReader,
     count_items,
     encode_frame,
 )
-from gossamer.node.transport.base.limits import HEADER_BYTES, Limits
-from gossamer.node.transport.base.schema import shorten
 from gossamer.node.transport.handshake import PROTOCOL_VERSION
+from gossamer.node.transport.limits import HEADER_BYTES, Limits
+from gossamer.node.transport.schema import shorten
 from gossamer.protocol.content.schema import SchemaVersion
 from gossamer.protocol.content.values import Payload
 from support.draws import larger

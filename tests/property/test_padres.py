@@ -12,7 +12,6 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from gossamer.protocol.content import filters as api
-from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters import Filter
 from gossamer.protocol.content.filters.composite import (
     Composite,
@@ -23,6 +22,7 @@ from gossamer.protocol.content.filters.composite import (
 )
 from gossamer.protocol.content.grammar import Comparison, Operator
 from gossamer.protocol.content.matching.composite_matcher import CompositeMatcher
+from gossamer.protocol.kernel.errors import ContentError
 from support import padres_grammar as padres
 from support.filter_strategies import ORDERED, TEXTUAL, all_matches, filter_or_none, filters
 

@@ -34,7 +34,6 @@ from gossamer.protocol.kernel.records import (
 from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.peer import step as peer
 from gossamer.protocol.peer.commands import join_record, largest_step, publish_record
-from gossamer.protocol.peer.places.placement import want_place
 from gossamer.protocol.peer.record_table.records import (
     DELIVER,
     EVENT_ID,
@@ -47,9 +46,9 @@ from gossamer.protocol.peer.record_table.records import (
     SAMPLE_TIMER,
 )
 from gossamer.protocol.peer.settings import presets
-from gossamer.protocol.peer.space.ring import RING_MASK
-from gossamer.protocol.peer.space.scales import held_boxes, points_of
+from gossamer.protocol.peer.space.ring import RING_MASK, held_boxes, points_of
 from gossamer.protocol.peer.state.state import State, make_state
+from gossamer.protocol.peer.topology.placement import want_place
 from support.overlays import Ints, record
 
 PEERS: Final = 6

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from gossamer.protocol.kernel.records import BODY, KIND, TO
 from gossamer.protocol.peer.record_table.records import INSTALL, INSTALL_TIMER
 from gossamer.protocol.peer.rendezvous.installation_boxes import forwarding_limit
-from gossamer.protocol.peer.routing import table as routing_table
-from gossamer.protocol.peer.routing.lookup import next_hop, own_arc_begins
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
+from gossamer.protocol.peer.state import routing_table as routing_table
+from gossamer.protocol.peer.state.lookup import next_hop, own_arc_begins
 from gossamer.protocol.peer.state.state import MERGED, REFUSED_ENTRIES, State, make_state
 from support.draws import larger
 from support.overlays import (

@@ -35,11 +35,11 @@ from gossamer.protocol.kernel.rows.row_search import (
 )
 from gossamer.protocol.kernel.rules import Rule, use_compiled
 from gossamer.protocol.kernel.struct import Struct
-from gossamer.protocol.peer.routing.lookup import slots_around
 from gossamer.protocol.peer.sampling import descriptors, sampler
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state.links import put_link, slot_of, write_link, write_own_descriptor
+from gossamer.protocol.peer.state.lookup import slots_around
 from gossamer.protocol.peer.state.state import make_state
 from gossamer.protocol.peer.step import ABOUT_EVENTS, step, take_and_settle
 

@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 
 from gossamer.protocol.brokers.core import messages as plain
 from gossamer.protocol.brokers.core.effects import Refuse
-from gossamer.protocol.brokers.core.errors import DumpError
-from gossamer.protocol.brokers.core.messages import Id, client, neighbour
+from gossamer.protocol.brokers.core.messages import DumpError, Id, client, neighbour
 from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot, ScotBroker, ScotSettings
+from gossamer.protocol.brokers.scot import messages as m
 from gossamer.protocol.brokers.scot.codec import BETWEEN_BROKERS, CODEC
-from gossamer.protocol.brokers.scot.memory import messages as m
-from gossamer.protocol.brokers.scot.memory.topology import MAX_CLUSTERS, ClusterBitVector
+from gossamer.protocol.brokers.scot.topology import MAX_CLUSTERS, ClusterBitVector
 from gossamer.protocol.content.filters import Filter, parse
 from support.broker_messages import asked, ids, names, numbers, values
 from support.filter_strategies import filters

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.protocol.brokers.scot import ROUTINGS, BrokerLabel, Factor, Scot, ScotSettings
-from gossamer.protocol.brokers.scot.memory.messages import Bypass, Detour, Notification
+from gossamer.protocol.brokers.scot.messages import Bypass, Detour, Notification
 from gossamer.sim.studies.scot.workloads import figure_2
 from support.draws import one_in
 from support.scot_overlay import Delivery, ScotOverlay, random_tree

@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.kernel import records, rules
 from gossamer.protocol.peer.codec import Codec
-from gossamer.protocol.peer.routing.lookup import neighbour_arc_begins, own_arc_begins
 from gossamer.protocol.peer.sampling.sampler import add_contact, pack
 from gossamer.protocol.peer.settings import config, profile
 from gossamer.protocol.peer.settings.profile import HALF_BITS, IDENTIFIER, high_end, low_end
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
 from gossamer.protocol.peer.state.links import AGE_SHIFT, put_link, settle_ring
+from gossamer.protocol.peer.state.lookup import neighbour_arc_begins, own_arc_begins
 from gossamer.protocol.peer.state.state import State, identifiers, make_state
 from gossamer.protocol.peer.step import restart
-from gossamer.protocol.peer.topology import fingers, link_changes, selection
+from gossamer.protocol.peer.topology import fingers, selection, tman
 from gossamer.protocol.peer.topology.utility import range_utility, shared_length
 from support.overlays import HANDLE, Hosts, arc_of, descriptor, neighbours, subscribe_to_box
 
@@ -213,7 +213,7 @@ def received_words(state: State, known: Known) -> np.ndarray:
 
 
 def select(state: State, words: np.ndarray, received: int, *, view_first: bool = False) -> None:
-    link_changes.set_bars_by_links(state, 0)
+    tman.set_bars_by_links(state, 0)
     selection.begin_selection(state, 0)
     selection.offer_links(state, 0)
     if view_first:

@@ -12,19 +12,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.protocol.dissemination import optimum, strategies
+from gossamer.protocol.dissemination import (
+    optimum,
+    path_tables,
+    paths,
+    spanning,
+    steiner,
+    strategies,
+)
 from gossamer.protocol.dissemination.capacities import route_within
 from gossamer.protocol.dissemination.cost import price
-from gossamer.protocol.dissemination.graphs import paths, spanning, steiner, tables
-from gossamer.protocol.dissemination.graphs.graph import (
+from gossamer.protocol.dissemination.graph import (
     NONE,
     Graph,
     Workspace,
     make_graph,
     make_workspace,
 )
-from gossamer.protocol.dissemination.graphs.steiner import MOST_TERMINALS, least_steiner_cost
-from gossamer.protocol.dissemination.graphs.triples import (
+from gossamer.protocol.dissemination.plan import Plan, make_plan
+from gossamer.protocol.dissemination.stars import average_stretch, low_stretch_tree
+from gossamer.protocol.dissemination.steiner import MOST_TERMINALS, least_steiner_cost
+from gossamer.protocol.dissemination.triples import (
     BOUND,
     best_triple_at,
     make_triples,
@@ -33,8 +41,6 @@ from gossamer.protocol.dissemination.graphs.triples import (
     write_distances,
     write_savings,
 )
-from gossamer.protocol.dissemination.plan import Plan, make_plan
-from gossamer.protocol.dissemination.stars import average_stretch, low_stretch_tree
 from gossamer.protocol.kernel.errors import CapacityError
 from support import tree_plans
 from support.tree_plans import Case, cases, is_spanning_tree, slow_cost, tree_of
@@ -66,9 +72,9 @@ def short_tree(graph: Graph, work: Workspace, count: int) -> int:
 
 def table_tree(graph: Graph, work: Workspace, count: int) -> int:
     terminals = work.terminals[:count].copy()
-    table = tables.make_path_table(graph, work)
+    table = path_tables.make_path_table(graph, work)
     work.terminals[:count] = terminals
-    return int(tables.join_by_table(graph, work, table, count))
+    return int(path_tables.join_by_table(graph, work, table, count))
 
 
 def better_tree(graph: Graph, work: Workspace, count: int) -> int:

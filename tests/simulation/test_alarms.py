@@ -13,8 +13,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
-from gossamer.sim.results.results import read_results
-from gossamer.sim.results.summary import result_hash
+from gossamer.sim.results.results import read_results, result_hash
 from gossamer.sim.studies.custom.records import CustomRecord
 from gossamer.sim.studies.custom.rehearsal import first_difference, scenario_of
 from gossamer.sim.studies.custom.simulation import simulate_custom

@@ -10,9 +10,9 @@ import pytest
 from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.sim.studies.tree_brokers import unsubscription_burst as bursts
 from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
-from gossamer.sim.studies.tree_brokers.overlay.engine import Links
-from gossamer.sim.studies.tree_brokers.overlay.service import TABLE_II
-from gossamer.sim.studies.tree_brokers.overlay.topology import controlled_55
+from gossamer.sim.studies.tree_brokers.overlay_engine import Links
+from gossamer.sim.studies.tree_brokers.service_times import TABLE_II
+from gossamer.sim.studies.tree_brokers.topology import controlled_55
 from support.draws import larger, with_campaigns
 
 ROOTS, DEGREE, UNSUBSCRIPTIONS = 12, 12, 6

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from gossamer.command.main import main
-from gossamer.protocol.brokers.core.routing import compiled_index
+from gossamer.protocol.brokers.core.broker import compiled_index
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.sim.errors import SimulationError

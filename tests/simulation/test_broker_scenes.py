@@ -7,11 +7,10 @@ from functools import cache
 import numpy as np
 
 from gossamer.protocol.brokers.tree import TreeSettings
-from gossamer.sim.studies.tree_brokers.overlay.service import TABLE_II
-from gossamer.sim.studies.tree_brokers.workloads.commuters import Commuters
-from gossamer.sim.studies.tree_brokers.workloads.game import Game
-from gossamer.sim.studies.tree_brokers.workloads.processes import Processes
-from gossamer.sim.studies.tree_brokers.workloads.scene import (
+from gossamer.sim.studies.tree_brokers.commuters import Commuters
+from gossamer.sim.studies.tree_brokers.game import Game
+from gossamer.sim.studies.tree_brokers.processes import Processes
+from gossamer.sim.studies.tree_brokers.scene import (
     MINUTE,
     SECOND,
     Performance,
@@ -19,7 +18,8 @@ from gossamer.sim.studies.tree_brokers.workloads.scene import (
     Stage,
     Workload,
 )
-from gossamer.sim.studies.tree_brokers.workloads.siena import Siena
+from gossamer.sim.studies.tree_brokers.service_times import TABLE_II
+from gossamer.sim.studies.tree_brokers.siena import Siena
 from support.draws import larger, with_campaigns
 from support.scenes import play
 

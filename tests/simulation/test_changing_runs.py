@@ -13,15 +13,14 @@ from gossamer.replay.plan import make_plan
 from gossamer.sim.churn import ChurnTrace, write_trace
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.results.report import report_html
-from gossamer.sim.results.summary import result_hash, summarise
+from gossamer.sim.results.results import result_hash, summarise
 from gossamer.sim.results.tables import print_summary
 from gossamer.sim.studies.peers.inputs import scenario as peers
 from gossamer.sim.studies.peers.inputs.changes import Drift, Turnover
 from gossamer.sim.studies.peers.measuring.records import RunRecord, SystemRecord
 from gossamer.sim.studies.peers.measuring.summary import outgrown, summarise_system
-from gossamer.sim.studies.peers.preview import preview
 from gossamer.sim.studies.peers.running.system_run import SystemRun
-from gossamer.sim.studies.peers.simulation import simulate
+from gossamer.sim.studies.peers.study import preview, simulate
 from gossamer.sim.studies.worlds.network import Link
 from support.checkout import ROOT
 from support.draws import with_campaigns

@@ -15,8 +15,7 @@ from gossamer.protocol.peer import step as peer
 from gossamer.protocol.peer.record_table.records import SAMPLE_TIMER
 from gossamer.protocol.peer.sampling.sampler import sample_step
 from gossamer.protocol.peer.settings import config, presets
-from gossamer.protocol.peer.space.ring import RING_MASK
-from gossamer.protocol.peer.space.scales import points_of
+from gossamer.protocol.peer.space.ring import RING_MASK, points_of
 from gossamer.protocol.peer.state.state import REPLAYED, SHIFTED, WANTED, State
 from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
 from gossamer.sim.engine.event_engine import EventEngine

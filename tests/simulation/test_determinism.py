@@ -11,12 +11,12 @@ import pytest
 from gossamer.sim.engine.event_engine import EventEngine
 from gossamer.sim.engine.windows.window_engine import WindowEngine
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.results.summary import result_hash
+from gossamer.sim.results.results import result_hash
 from gossamer.sim.studies.peers.inputs import scenario as peers
 from gossamer.sim.studies.peers.measuring.records import RunRecord
 from gossamer.sim.studies.peers.running import driver
 from gossamer.sim.studies.peers.running.system_run import SystemRun
-from gossamer.sim.studies.peers.simulation import simulate
+from gossamer.sim.studies.peers.study import simulate
 from gossamer.sim.studies.worlds.network import Link
 from support.checkout import ROOT
 from support.draws import with_campaigns

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gossamer.protocol.content.filters import exact_publication
-from gossamer.sim.figures.covering import burst_studies as bursts
+from gossamer.sim.figures.covering import burst_runs as bursts
 from gossamer.sim.figures.covering.burst_runs import GROUPS, delay_groups
 from gossamer.sim.figures.covering.figures import EXPERIMENTS
 from gossamer.sim.figures.covering.plots import plot_overlay
@@ -21,9 +21,9 @@ from gossamer.sim.figures.scot import studies as scot
 from gossamer.sim.results.plot_style import plot_style, save
 from gossamer.sim.studies.scot.workloads import Quotes, Topics
 from gossamer.sim.studies.tree_brokers import covering_workload as placing
+from gossamer.sim.studies.tree_brokers import topology as overlays
 from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
-from gossamer.sim.studies.tree_brokers.overlay import topology as overlays
-from gossamer.sim.studies.tree_brokers.overlay.service import CongestedTimes
+from gossamer.sim.studies.tree_brokers.service_times import CongestedTimes
 from support.checkout import ROOT, shared_file
 
 # Filter aggregation

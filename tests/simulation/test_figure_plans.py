@@ -31,9 +31,8 @@ from gossamer.sim.figures.covering.readings import READINGS
 from gossamer.sim.figures.kindred import setup as kindred
 from gossamer.sim.figures.kindred import studies as kindred_studies
 from gossamer.sim.figures.kindred.bounds import CLAIMS, check_bounds
-from gossamer.sim.figures.kindred.figures import find_data
+from gossamer.sim.figures.kindred.figures import find_data, formatted
 from gossamer.sim.figures.kindred.plots import plot_sweep
-from gossamer.sim.figures.kindred.report import formatted
 from gossamer.sim.figures.kindred.setup import KINDRED, SYSTEMS
 from gossamer.sim.figures.vinifera import studies as vinifera
 from gossamer.sim.figures.vinifera.claims import expected_lookup_hops

@@ -19,9 +19,8 @@ import pytest
 from gossamer.sim.errors import ResultsError, ScenarioError
 from gossamer.sim.figures import FIGURES
 from gossamer.sim.figures.covering import readings as covering_readings
-from gossamer.sim.figures.covering.figures import BURSTS
+from gossamer.sim.figures.covering.figures import BURSTS, TABLE
 from gossamer.sim.figures.covering.scene_claims import MOBILE, WORKFLOWS
-from gossamer.sim.figures.covering.table import TABLE
 from gossamer.sim.figures.dissemination import figures as trees
 from gossamer.sim.figures.dissemination import studies as trees_readings
 from gossamer.sim.figures.dissemination import studies as trees_studies

@@ -17,13 +17,11 @@ import numpy as np
 import pytest
 
 from gossamer.protocol.peer.space.ring import RING
-from gossamer.sim.results.overlays.snapshots import SnapshotWriter, read_snapshot, snapshot_rounds
+from gossamer.sim.results.overlay_files import SnapshotWriter, read_snapshot, snapshot_rounds
 from gossamer.sim.results.page.live import LivePage, served
-from gossamer.sim.results.results import Results, read_results
-from gossamer.sim.results.summary import result_hash
+from gossamer.sim.results.results import Results, read_results, result_hash
 from gossamer.sim.study.contract import Execution
-from gossamer.sim.study.registry import study_of
-from gossamer.sim.study.scenarios import read_scenario
+from gossamer.sim.study.scenarios import read_scenario, study_of
 from gossamer.sim.study.watching import Watch, watched_by
 from support.draws import with_campaigns
 from support.made_up_results import contents

@@ -13,11 +13,11 @@ from gossamer.protocol.kernel.records import BODY, KIND, TO
 from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.peer import step as peer
 from gossamer.protocol.peer.record_table.records import DELIVER
-from gossamer.protocol.peer.routing.lookup import next_hop
 from gossamer.protocol.peer.settings import presets
 from gossamer.protocol.peer.settings.config import SAMPLERS
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING_MASK
+from gossamer.protocol.peer.state.lookup import next_hop
 from gossamer.protocol.peer.state.state import State, make_state
 from gossamer.protocol.peer.topology.utility import friend_utility
 from gossamer.sim.churn import ChurnTrace, write_trace
@@ -25,7 +25,7 @@ from gossamer.sim.engine.cycle_engine import CycleEngine, fill_random_views, mak
 from gossamer.sim.studies.peers.inputs import scenario as peers
 from gossamer.sim.studies.peers.measuring import overlay_measures
 from gossamer.sim.studies.peers.measuring.summary import summarise_system
-from gossamer.sim.studies.peers.simulation import simulate
+from gossamer.sim.studies.peers.study import simulate
 from gossamer.sim.studies.worlds.network import Link
 from support.draws import larger, with_campaigns
 from support.overlays import subscribe_to_box

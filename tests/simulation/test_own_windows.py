@@ -17,7 +17,7 @@ import gossamer.sim.custom.rule_driver
 from gossamer.command.main import main
 from gossamer.protocol.kernel.struct import Struct
 from gossamer.sim.custom.simulation import Simulation
-from gossamer.sim.results.summary import result_hash
+from gossamer.sim.results.results import result_hash
 from gossamer.sim.studies.custom import simulation
 from gossamer.sim.studies.custom.rehearsal import first_difference, scenario_of
 from gossamer.sim.study.contract import Execution

@@ -17,10 +17,10 @@ from gossamer.protocol.peer.record_table.records import SAMPLE_TIMER
 from gossamer.protocol.peer.sampling import sampler as samplers
 from gossamer.protocol.peer.settings.config import SAMPLERS
 from gossamer.sim.bench.sampler_quality import Overlay
-from gossamer.sim.custom.library.graphs import clustering, mean_path_length
+from gossamer.sim.custom.library import clustering, mean_path_length
 from gossamer.sim.engine.cycle_engine import CycleEngine, fill_random_views, join_via, make_network
-from gossamer.sim.studies.peers.measuring.graph_measures import (
-    in_degrees,
+from gossamer.sim.studies.peers.measuring.overlay_measures import (
+    sampled_in_degrees,
     undirected_view_graph,
     view_edges,
 )
@@ -55,7 +55,7 @@ def test_a_large_overlay_has_the_reference_values(
     found = clustering(graph, sample)
     band: dict[str, Any] = {"abs": 0.0002} if name == "cyclon" else {"rel": 0.02}
     assert found == pytest.approx(clustered, **band), f"seed {seed}"
-    degrees = in_degrees(engine.state, alive)
+    degrees = sampled_in_degrees(engine.state, alive)
     assert degrees.mean() == pytest.approx(20, rel=0.0001), f"seed {seed}"
     assert degrees.std() == pytest.approx(deviation, rel=0.03), f"seed {seed}"
     assert mean_path_length(graph, sample[:10]) == pytest.approx(path, rel=0.02), f"seed {seed}"
@@ -68,9 +68,12 @@ def test_a_small_newscast_overlay_clusters_alike_and_in_degrees_of_cyclon_stay_c
     alive = engine.network.alive
     graph = undirected_view_graph(engine.state, alive)
     assert clustering(graph) == pytest.approx(0.294, rel=0.04), f"seed {seed}"
-    assert in_degrees(engine.state, alive).std() == pytest.approx(8.34, rel=0.08), f"seed {seed}"
+    assert sampled_in_degrees(engine.state, alive).std() == pytest.approx(8.34, rel=0.08), (
+        f"seed {seed}"
+    )
     shuffled, random = (
-        in_degrees(overlay("cyclon", 4000, cycles, seed).state, alive).std() for cycles in (40, 0)
+        sampled_in_degrees(overlay("cyclon", 4000, cycles, seed).state, alive).std()
+        for cycles in (40, 0)
     )
     assert random == pytest.approx(np.sqrt(20), rel=0.05)
     assert shuffled < 0.45 * random, f"seed {seed}"
@@ -100,7 +103,7 @@ def test_nodes_that_join_through_one_contact_are_mixed_in(name: str) -> None:
         join_via(engine.state, p, engine.cycle, 999)
     for _ in range(20):
         engine.run_cycle()
-    assert in_degrees(engine.state, engine.network.alive)[:500].min() >= 1, f"seed {seed}"
+    assert sampled_in_degrees(engine.state, engine.network.alive)[:500].min() >= 1, f"seed {seed}"
 
 
 def test_random_views_are_distinct_others_that_are_up_as_many_as_there_are_and_fit() -> None:
@@ -130,7 +133,7 @@ def test_measures_of_a_worked_example() -> None:
     alive = np.array([True, True, True, True, False])
     graph = undirected_view_graph(sampler, alive)
     assert [list(ends) for ends in view_edges(sampler, alive)] == [[0, 0, 1, 2], [1, 2, 2, 3]]
-    assert list(in_degrees(sampler, alive)) == [0, 1, 2, 1]
+    assert list(sampled_in_degrees(sampler, alive)) == [0, 1, 2, 1]
     assert clustering(graph) == pytest.approx((1 + 1 + 1 / 3 + 0) / 4)
     assert clustering(graph, np.array([2])) == pytest.approx(1 / 3)
     assert mean_path_length(graph, np.array([0, 3])) == pytest.approx((1 + 1 + 2 + 1 + 2 + 2) / 6)

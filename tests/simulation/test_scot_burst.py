@@ -9,12 +9,12 @@ import pytest
 
 from gossamer.protocol.brokers.core.messages import Attach, Id, Publish, Subscribe, Unsubscribe
 from gossamer.protocol.brokers.scot import ClusterBitVector, Factor, Scot, ScotSettings
-from gossamer.protocol.brokers.scot.memory.table import Catalogue
+from gossamer.protocol.brokers.scot.table import Catalogue
 from gossamer.protocol.content.filters import parse
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.studies.scot.burst import Burst, BurstResult, run_burst
-from gossamer.sim.studies.scot.replay.catalogue import RememberingCatalogue
-from gossamer.sim.studies.scot.replay.network import Links, ScotNetwork, ServiceTimes
+from gossamer.sim.studies.scot.replay_network import Links, ScotNetwork, ServiceTimes
+from gossamer.sim.studies.scot.replay_tables import RememberingCatalogue
 from gossamer.sim.studies.scot.workloads import figure_8, graph_of
 from support.scenes import Watcher
 

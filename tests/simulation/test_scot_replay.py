@@ -14,11 +14,11 @@ from gossamer.protocol.brokers.scot import Factor, Scot, ScotSettings
 from gossamer.protocol.content.filters import Filter, parse
 from gossamer.protocol.kernel.rules import Rule
 from gossamer.sim.errors import SimulationError
-from gossamer.sim.studies.scot.replay import replay_loop
-from gossamer.sim.studies.scot.replay.broadcast import Subscribers, broadcast
-from gossamer.sim.studies.scot.replay.network import Links, ScotNetwork, ServiceTimes, Unobserved
-from gossamer.sim.studies.scot.replay.replay import Publications, Replayed, replay
-from gossamer.sim.studies.scot.replay.spread import EXPONENTIAL, SPREADS, spread_of
+from gossamer.sim.studies.scot import replay_loop
+from gossamer.sim.studies.scot.replay import Publications, Replayed, replay
+from gossamer.sim.studies.scot.replay_broadcast import Subscribers, broadcast
+from gossamer.sim.studies.scot.replay_network import Links, ScotNetwork, ServiceTimes, Unobserved
+from gossamer.sim.studies.scot.replay_tables import EXPONENTIAL, SPREADS, spread_of
 from support.draws import with_campaigns
 from support.scenes import Watcher
 

@@ -14,13 +14,13 @@ from attrs import define, field
 from gossamer.protocol.brokers.core.effects import Deliver
 from gossamer.protocol.brokers.core.messages import Attach, Publish, Subscribe
 from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot, ScotBroker, ScotSettings
-from gossamer.protocol.brokers.scot.memory.messages import OverlayGrown
+from gossamer.protocol.brokers.scot.messages import OverlayGrown
 from gossamer.protocol.content.filters import parse
 from gossamer.protocol.kernel.errors import LocalProtocolError
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.results.results import write_results
 from gossamer.sim.studies.scot.records import ScotRunRecord, summarise_routing
-from gossamer.sim.studies.scot.replay.network import Links, ScotNetwork, ServiceTimes, Unobserved
+from gossamer.sim.studies.scot.replay_network import Links, ScotNetwork, ServiceTimes, Unobserved
 from gossamer.sim.studies.scot.scenario import HighRate, Overlay, ScotScenario, Workload
 from gossamer.sim.studies.scot.study import simulate_scot
 from gossamer.sim.studies.scot.workloads import figure_2

@@ -14,12 +14,11 @@ import attrs
 import pyarrow.parquet as pq
 import pytest
 
-import gossamer.sim.studies.dissemination.simulation as trees
+import gossamer.sim.studies.dissemination.study as trees
 import gossamer.sim.studies.scot.study as scot
 import gossamer.sim.studies.tree_brokers.study as brokers
 from gossamer.sim.errors import SimulationError
-from gossamer.sim.results.results import write_results
-from gossamer.sim.results.summary import result_hash, summarise
+from gossamer.sim.results.results import result_hash, summarise, write_results
 from gossamer.sim.studies.dissemination.scenario import DEFAULT_STRATEGIES
 from gossamer.sim.study.plot import FORMATS, PlotOptions, plots_as
 from simulation import test_broker_runs, test_scot_runs, test_trees_runs

@@ -16,18 +16,16 @@ import gossamer.sim.results.sweeps.here as here
 from gossamer.command.main import main
 from gossamer.sim.errors import ScenarioError, SimulationError
 from gossamer.sim.results.intervals import half_width
-from gossamer.sim.results.measures import all_measures
-from gossamer.sim.results.results import read_results
-from gossamer.sim.results.summary import result_hash
+from gossamer.sim.results.results import read_results, result_hash
 from gossamer.sim.results.sweeps.outcome import write_outcome
 from gossamer.sim.results.sweeps.plan import read_sweep
 from gossamer.sim.results.sweeps.scheduling import SweepOutcome
 from gossamer.sim.results.sweeps.table import differences_of, means_of, sweep
+from gossamer.sim.results.tables import all_measures
 from gossamer.sim.studies.peers.inputs.scenario import Scenario
-from gossamer.sim.studies.peers.simulation import simulate
+from gossamer.sim.studies.peers.study import simulate
 from gossamer.sim.study.plot import COLUMN, PlotOptions, plots_as
-from gossamer.sim.study.registry import NAMED
-from gossamer.sim.study.scenarios import read_scenario
+from gossamer.sim.study.scenarios import NAMED, read_scenario
 from support.checkout import ROOT
 from support.draws import with_campaigns
 
@@ -107,7 +105,7 @@ def test_a_sweep_draws_its_measures_with_intervals_and_bands(
     if options != PlotOptions():
         some = ("hit_ratio", "traffic_overhead")
         monkeypatch.setattr(
-            "gossamer.sim.results.sweeps.drawing.all_measures",
+            "gossamer.sim.results.sweeps.outcome.all_measures",
             lambda runs: [one for one in all_measures(runs) if one.key in some],
         )
     folder = tmp_path / "drawn"

@@ -14,7 +14,7 @@ from gossamer.command.main import main
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.results.results import read_results
 from gossamer.sim.results.sweeps.plan import read_sweep
-from gossamer.sim.study import registry
+from gossamer.sim.study import scenarios
 from support import toy_study
 from support.installed_command import content_of
 from support.sim_commands import sim
@@ -30,7 +30,7 @@ Capture = pytest.CaptureFixture[str]
 
 @pytest.fixture
 def work(work: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(registry.NAMED, "")
+    monkeypatch.setenv(scenarios.NAMED, "")
     (work / "s.toml").write_text(SCENARIO)
     (work / "sweep.toml").write_text(SWEEP)
     return work
@@ -38,7 +38,7 @@ def work(work: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def named(work: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(registry.NAMED, STUDY)
+    monkeypatch.setenv(scenarios.NAMED, STUDY)
     return work
 
 
@@ -61,7 +61,7 @@ def test_a_run_leaves_results_like_any_other(named: Path, capsys: Capture) -> No
 def test_a_fourth_family_of_brokers_is_a_study_of_its_own(
     work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(registry.NAMED, FLOODS)
+    monkeypatch.setenv(scenarios.NAMED, FLOODS)
     (work / "s.toml").write_text(FLOODING)
     assert sim("run s.toml --out out") == 0
     found = read_results(work / "out")
@@ -85,7 +85,7 @@ def test_runs_are_compared_by_the_measures_of_the_study_which_has_to_be_here(
     assert sim("compare a b") == 0
     assert "most coins" in capsys.readouterr().out
     assert read_results(named / "a").systems == ("fair", "biased")
-    monkeypatch.setenv(registry.NAMED, "")
+    monkeypatch.setenv(scenarios.NAMED, "")
     assert sim("compare a") == 2
     assert "kind is 'toy', expected nothing for peers" in capsys.readouterr().err
 
@@ -118,16 +118,16 @@ def test_it_is_named_on_the_command_line(
     told = capsys.readouterr().err
     assert "servers, or one of brokers, scot, trees, protocol" in told
     assert main(["sim", "--study", place, "check", "s.toml"]) == 0
-    assert "toy" in registry.known_kinds()
+    assert "toy" in scenarios.known_kinds()
 
 
 @pytest.mark.usefixtures("work")
 def test_it_is_an_entry_point_of_an_installed_package(tmp_path: Path, capsys: Capture) -> None:
     info = next((tmp_path / "site").glob("*.dist-info"))
     points = info / "entry_points.txt"
-    points.write_text(f"{points.read_text()}\n[{registry.GROUP}]\ntoy = {STUDY}\n")
-    assert registry.study_of_kind("toy").kind == "toy"
-    assert registry.known_kinds()[-1] == "toy"
+    points.write_text(f"{points.read_text()}\n[{scenarios.GROUP}]\ntoy = {STUDY}\n")
+    assert scenarios.study_of_kind("toy").kind == "toy"
+    assert scenarios.known_kinds()[-1] == "toy"
     assert sim("run s.toml --out out --json") == 0
     assert json.loads(capsys.readouterr().out)["systems"].keys() == {"fair", "biased"}
 
@@ -145,7 +145,7 @@ def test_it_is_an_entry_point_of_an_installed_package(tmp_path: Path, capsys: Ca
 @pytest.mark.usefixtures("work")
 def test_what_is_no_study_is_refused_in_a_sentence(text: str, expected: str) -> None:
     with pytest.raises(ScenarioError, match=expected):
-        registry.name_studies([text])
+        scenarios.name_studies([text])
 
 
 @pytest.mark.usefixtures("named")
@@ -171,7 +171,7 @@ def test_an_interrupted_run_goes_on(monkeypatch: pytest.MonkeyPatch, capsys: Cap
 @pytest.mark.parametrize("study", [STUDY, FLOODS])
 def test_it_is_swept_and_crunched(work: Path, monkeypatch: pytest.MonkeyPatch, study: str) -> None:
     """By processes of their own: the study is named to workers by the environment."""
-    monkeypatch.setenv(registry.NAMED, study)
+    monkeypatch.setenv(scenarios.NAMED, study)
     if study == FLOODS:
         (work / "s.toml").write_text(FLOODING)
         (work / "sweep.toml").write_text(SWEEP.replace("rounds = [10, 20]", "brokers = [3, 6]"))

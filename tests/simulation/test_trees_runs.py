@@ -10,20 +10,19 @@ import numpy as np
 import pytest
 
 from gossamer.sim.errors import ScenarioError
+from gossamer.sim.studies.dissemination import adaptation, dynamics
 from gossamer.sim.studies.dissemination import scenario as trees
-from gossamer.sim.studies.dissemination.adaptation import adaptation
-from gossamer.sim.studies.dissemination.adaptation.adaptation import (
+from gossamer.sim.studies.dissemination.adaptation import (
     ADAPTIVE,
     Adaptation,
     run_adaptation,
 )
-from gossamer.sim.studies.dissemination.adaptation.network import SECOND, Timing, TreeNetwork
-from gossamer.sim.studies.dissemination.inputs import dynamics
-from gossamer.sim.studies.dissemination.inputs.topologies import waxman
+from gossamer.sim.studies.dissemination.adaptation_network import SECOND, Timing, TreeNetwork
 from gossamer.sim.studies.dissemination.plots import pictures_of, places_of
 from gossamer.sim.studies.dissemination.records import TreesRunRecord, summarise_strategy
-from gossamer.sim.studies.dissemination.simulation import simulate_trees
 from gossamer.sim.studies.dissemination.strategies import STRATEGIES
+from gossamer.sim.studies.dissemination.study import simulate_trees
+from gossamer.sim.studies.dissemination.topologies import waxman
 
 SCENARIO = """
 kind = "trees"

@@ -23,9 +23,9 @@ from gossamer.protocol.kernel.records import (
 from gossamer.protocol.kernel.rules import rule, use_compiled
 from gossamer.protocol.kernel.struct import Struct
 from gossamer.sim.engine import latency as latencies
-from gossamer.sim.engine.bandwidth import make_bandwidth, make_sizes
 from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
 from gossamer.sim.engine.event_engine import EventEngine, make_transitions
+from gossamer.sim.engine.latency import make_bandwidth, make_sizes
 from gossamer.sim.engine.link_conditions import LossPeriod, Partition, make_link_conditions
 from gossamer.sim.engine.windows.window_engine import WindowEngine
 from support import chatter

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gossamer.sim.results.results import read_results
-from gossamer.sim.results.summary import result_hash, summarise
+from gossamer.sim.results.results import read_results, result_hash, summarise
 from gossamer.sim.studies.custom.rehearsal import first_difference, scenario_of
 from gossamer.sim.studies.custom.simulation import simulate_custom
 from gossamer.sim.study.contract import Execution

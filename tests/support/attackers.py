@@ -17,10 +17,10 @@ from gossamer.node.peer.frames.event_frames import KINDS, MARK, event_frame, rea
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import Descriptor, sign_descriptor
 from gossamer.node.security.event_keys import EventKey, introduce
-from gossamer.node.transport.base import base
-from gossamer.node.transport.base.frames import FrameDecoder, FrameReader, encode_frame
-from gossamer.node.transport.base.limits import HEADER_BYTES, Limits
-from gossamer.node.transport.base.schema import Frame
+from gossamer.node.transport import base
+from gossamer.node.transport.frames import FrameDecoder, FrameReader, encode_frame
+from gossamer.node.transport.limits import HEADER_BYTES, Limits
+from gossamer.node.transport.schema import Frame
 from support.memory_peers import MemberPeers
 
 PATIENCE_S = 120.0

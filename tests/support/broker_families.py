@@ -14,8 +14,8 @@ from gossamer.protocol.brokers.core.messages import Id, client
 from gossamer.protocol.brokers.graph import messages as g
 from gossamer.protocol.brokers.graph.broker import GraphBroker
 from gossamer.protocol.brokers.graph.settings import GraphSettings
-from gossamer.protocol.brokers.scot.memory.messages import Unsubscription, WindowEnded
-from gossamer.protocol.brokers.scot.memory.topology import Position
+from gossamer.protocol.brokers.scot.messages import Unsubscription, WindowEnded
+from gossamer.protocol.brokers.scot.topology import Position
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.brokers.tree.messages import Frame, SynchroniseRequest
 from support.flooding import Flooded, FloodingBroker

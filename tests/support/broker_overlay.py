@@ -10,8 +10,8 @@ from typing import Any, Generic, TypeVar
 
 from gossamer.protocol.brokers.core import effects as e
 from gossamer.protocol.brokers.core import messages
+from gossamer.protocol.brokers.core.broker import NewIndex
 from gossamer.protocol.brokers.core.messages import Hop, Id, client, neighbour
-from gossamer.protocol.brokers.core.routing import NewIndex
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.brokers.tree.messages import Frame, Message, Publication
 from gossamer.protocol.content.filters import parse

@@ -21,8 +21,8 @@ import networkx as nx
 from attrs import define, evolve, field
 
 from gossamer.protocol.brokers.core import messages
-from gossamer.protocol.brokers.core.errors import NotAdvertisedError
-from gossamer.protocol.brokers.core.routing import NewIndex
+from gossamer.protocol.brokers.core.broker import NewIndex
+from gossamer.protocol.brokers.core.messages import NotAdvertisedError
 from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.filters import Filter

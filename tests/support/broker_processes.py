@@ -16,7 +16,7 @@ import psutil
 import trio
 from attrs import define, field, frozen
 
-from gossamer.client.address import LocalAddress
+from gossamer.client.link import LocalAddress
 from gossamer.node.errors import NodeError
 from gossamer.node.local.client import LocalClient, open_client
 from gossamer.protocol.brokers.scot import BrokerLabel, Scot

@@ -14,13 +14,13 @@ import anyio
 import attrs
 import trio
 
-from gossamer.client.address import LocalAddress
 from gossamer.client.errors import (
     NodeError,
     NoReplyError,
     PublicationUncertainError,
     UnacknowledgedError,
 )
+from gossamer.client.link import LocalAddress
 from gossamer.client.results import LastMark, Payload, ReceivedEvent
 from gossamer.node.local.client import open_client
 

@@ -13,7 +13,7 @@ from typing import Any
 from attrs import define, field
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from gossamer.node.monitoring.cluster import FIGURES, SECTORS, Report, cluster_view
+from gossamer.node.monitoring.members import FIGURES, SECTORS, Report, cluster_view
 from gossamer.node.security.certificates import PeerCertificate, issue_certificate
 from gossamer.node.security.cluster import (
     ClusterFolder,

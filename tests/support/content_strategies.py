@@ -12,9 +12,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from gossamer.protocol.content import schema as kinds
-from gossamer.protocol.content.errors import ContradictionError
 from gossamer.protocol.content.grammar import BOX_OPERATORS, Comparison, Operator
 from gossamer.protocol.content.subscription import Constraint, Subscription, narrow
+from gossamer.protocol.kernel.errors import ContradictionError
 from support.filter_strategies import ORDERED as TESTS
 
 ORDERED = [o for o in BOX_OPERATORS if o is not Operator.STARTS_WITH]

@@ -14,15 +14,14 @@ from attrs import frozen
 from hypothesis import strategies as st
 
 from gossamer.protocol.content import schema
-from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters import Filter
 from gossamer.protocol.content.filters.composite import Composite, Part
 from gossamer.protocol.content.filters.domains import exact_literal, exact_value
 from gossamer.protocol.content.filters.expressions import parse_expression
-from gossamer.protocol.content.filters.names import name_text
+from gossamer.protocol.content.filters.predicates import name_text
 from gossamer.protocol.content.grammar import Comparison, Operator
 from gossamer.protocol.content.matching.composite_matcher import CompositeMatch
-from gossamer.protocol.kernel.errors import ExpressionError
+from gossamer.protocol.kernel.errors import ContentError, ExpressionError
 from gossamer.protocol.peer.space.covering import cover
 from gossamer.protocol.peer.space.hashing import uniform_hashes
 

@@ -12,17 +12,13 @@ from typing import Any, ClassVar
 import attrs
 from attrs import define, field, frozen
 
-from gossamer.node.broker.contract.host import ClientFilters, Counted, FamilyHost
+from gossamer.node.broker.host import ClientFilters, Counted, FamilyHost
 from gossamer.node.config.node import NodeConfig
 from gossamer.protocol.brokers.core import messages
-from gossamer.protocol.brokers.core.broker import Broker
-from gossamer.protocol.brokers.core.codec import Codec
-from gossamer.protocol.brokers.core.dump import name_in
+from gossamer.protocol.brokers.core.broker import Broker, NewIndex, Routing, name_in
+from gossamer.protocol.brokers.core.codec import COUNT, ID, VALUES, Codec, shape
 from gossamer.protocol.brokers.core.effects import Outbox
-from gossamer.protocol.brokers.core.errors import unknown_neighbour
-from gossamer.protocol.brokers.core.message_shapes import COUNT, ID, VALUES, shape
-from gossamer.protocol.brokers.core.messages import Hop, Id
-from gossamer.protocol.brokers.core.routing import NewIndex, Routing
+from gossamer.protocol.brokers.core.messages import Hop, Id, unknown_neighbour
 from gossamer.protocol.brokers.core.state import BrokerState, Session, first_number
 from gossamer.protocol.content.filters import Filter, exact_publication
 from gossamer.protocol.content.filters import Publication as Values

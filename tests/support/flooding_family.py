@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 from attrs import field, frozen
 
 from gossamer.node.config import checks
-from gossamer.node.config.families import BrokerFamily
+from gossamer.node.config.broker import BrokerFamily
 
 
 @frozen(kw_only=True)

@@ -18,12 +18,20 @@ from rich.table import Table as RichTable
 from gossamer.protocol.brokers.core import messages as m
 from gossamer.protocol.brokers.core.effects import Deliver, Send
 from gossamer.protocol.content.filters import parse
-from gossamer.sim.studies.side_by_side import run_systems
+from gossamer.sim.studies.checkpointed_runs import run_systems
 from gossamer.sim.study.contract import Execution, Study
-from gossamer.sim.study.records import WHOLE, Expected, Measure, Table
+from gossamer.sim.study.records import (
+    WHOLE,
+    Columns,
+    Expected,
+    Measure,
+    Row,
+    Table,
+    distribution,
+    measure_rows,
+)
 from gossamer.sim.study.scenario_format import ScenarioFormat
 from gossamer.sim.study.scenarios import whole_field
-from gossamer.sim.study.statistics import Columns, Row, distribution, measure_rows
 from support.flooding import FloodingBroker
 from support.toy_study import ToyRecord
 

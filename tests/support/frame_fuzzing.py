@@ -15,8 +15,8 @@ from gossamer.node.errors import BadFrame
 from gossamer.node.peer.frames.event_frames import HEAD_BYTES, KINDS, event_frame, read_event_frame
 from gossamer.node.peer.frames.frame_types import WORD_BYTES
 from gossamer.node.security.sealing import identifier
-from gossamer.node.transport.base.limits import HEADER_BYTES
-from gossamer.node.transport.base.schema import Frame, FrameTypes
+from gossamer.node.transport.limits import HEADER_BYTES
+from gossamer.node.transport.schema import Frame, FrameTypes
 from gossamer.protocol.peer.record_table.records import EVENT_VALUES
 
 MAX_NAME_BYTES = 65_535

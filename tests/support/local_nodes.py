@@ -12,7 +12,7 @@ from typing import Any
 import trio
 from attrs import define, field
 
-from gossamer.client.address import LocalAddress
+from gossamer.client.link import LocalAddress
 from gossamer.node.config.node import Local
 from gossamer.node.local.address import local_address
 from gossamer.node.local.client import LocalClient, ReceivedEvent, open_client
@@ -21,7 +21,7 @@ from gossamer.node.local.groups.service import Groups
 from gossamer.node.local.history import FILE_NAME, open_history
 from gossamer.node.local.services import LocalCounts, Services
 from gossamer.node.local.serving.server import LocalServer, open_local_server
-from gossamer.node.monitoring.cluster import cluster_view
+from gossamer.node.monitoring.members import cluster_view
 from gossamer.node.store import StoreLimits
 from support.loopback_peer import LoopbackPeer, quote
 from support.waiting import PATIENCE_S, at_once

@@ -16,12 +16,11 @@ from gossamer.node.peer.unicast.cluster_time import ClusterTime
 from gossamer.node.peer.unicast.last_values import key_of, mark_of
 from gossamer.node.peer.unicast.messages import Service
 from gossamer.node.peer.unicast.order import PublicationOrder
-from gossamer.node.transport.base.base import Address
-from gossamer.protocol.content.errors import ContentError
+from gossamer.node.transport.base import Address
 from gossamer.protocol.content.filters.expressions import Expression, parse_expression
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.values import Payload, Value
-from gossamer.protocol.kernel.errors import CapacityError
+from gossamer.protocol.kernel.errors import CapacityError, ContentError
 from support.waiting import Changing
 
 SCHEMA = Schema.from_mapping(

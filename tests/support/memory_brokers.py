@@ -14,21 +14,20 @@ import trio
 
 from gossamer.client.errors import unwrapped
 from gossamer.node.broker.assembly import BrokerNode, run_broker
-from gossamer.node.broker.contract.host import FamilyHost, id_text
 from gossamer.node.broker.deliveries import event_of
-from gossamer.node.broker.dependencies import BrokerDependencies
-from gossamer.node.broker.engine.forked_work import in_this_process
-from gossamer.node.broker.families.graph.host import GraphHost
-from gossamer.node.broker.families.scot.host import ScotHost
-from gossamer.node.broker.families.tree.host import TreeHost
+from gossamer.node.broker.families.graph import GraphHost
+from gossamer.node.broker.families.scot import ScotHost
+from gossamer.node.broker.families.tree import TreeHost
+from gossamer.node.broker.forked_work import in_this_process
+from gossamer.node.broker.host import BrokerDependencies, FamilyHost, id_text
 from gossamer.node.broker.members import Member
 from gossamer.node.security.cluster import Membership
 from gossamer.node.store.writer import open_writer
-from gossamer.node.transport.base.base import Address
-from gossamer.node.transport.base.frames import FrameReader
-from gossamer.node.transport.base.limits import Limits
+from gossamer.node.transport.base import Address
+from gossamer.node.transport.frames import FrameReader
+from gossamer.node.transport.limits import Limits
+from gossamer.protocol.brokers.core.broker import SharedIndex
 from gossamer.protocol.brokers.core.messages import Publish
-from gossamer.protocol.brokers.core.routing import SharedIndex
 from gossamer.protocol.brokers.graph.settings import GraphSettings
 from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot, ScotSettings
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings

@@ -22,8 +22,8 @@ from gossamer.node.peer.peer import Event, Peer, Subscription
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.event_keys import EventKey
 from gossamer.node.store.writer import StoreWriter, open_writer
-from gossamer.node.transport.base.base import Address, LocalPeer, Transport, Verify
-from gossamer.node.transport.base.limits import Limits
+from gossamer.node.transport.base import Address, LocalPeer, Transport, Verify
+from gossamer.node.transport.limits import Limits
 from gossamer.protocol.content.schema import FloatAttribute, Schema, StringAttribute
 from gossamer.protocol.peer.settings import presets
 from support.clusters import MadeCluster, event_key

@@ -19,11 +19,11 @@ import cbor2
 import trio
 
 from gossamer.node import errors
-from gossamer.node.transport.base.base import Address, Admitted, Handler, LocalPeer, Verify
-from gossamer.node.transport.base.frames import CONTROL_FRAMES
-from gossamer.node.transport.base.limits import HEADER_BYTES, Limits
+from gossamer.node.transport.base import Address, Admitted, Handler, LocalPeer, Verify
+from gossamer.node.transport.byte_streams import AllFailedError, first_success, interleave
+from gossamer.node.transport.frames import CONTROL_FRAMES
 from gossamer.node.transport.handshake import introduce
-from gossamer.node.transport.streams.byte_streams import AllFailedError, first_success, interleave
+from gossamer.node.transport.limits import HEADER_BYTES, Limits
 
 # Bytes on their way in one direction before the sender waits, as in a socket's buffers.
 PIPE_BYTES = 1 << 16

@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, Self, TypeVar
 import attrs
 import trio
 
-from gossamer.client.address import LocalAddress
+from gossamer.client.link import LocalAddress
 from gossamer.node.commands.folder import address_of
 from gossamer.node.errors import NodeError, UnacknowledgedError
 from gossamer.node.local.client import LocalClient, open_client

@@ -14,14 +14,13 @@ from gossamer.protocol.kernel import records as kernel
 from gossamer.protocol.kernel.struct import Struct
 from gossamer.protocol.peer import step as peer
 from gossamer.protocol.peer.record_table.records import DELIVER, EVENT, INSTALL_TIMER, SAMPLE_TIMER
-from gossamer.protocol.peer.routing.lookup import next_hop
 from gossamer.protocol.peer.sampling import sampler as sampling
 from gossamer.protocol.peer.sampling.sampler import pack
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER
-from gossamer.protocol.peer.space.ring import RING_MASK
-from gossamer.protocol.peer.space.scales import held_boxes
+from gossamer.protocol.peer.space.ring import RING_MASK, held_boxes
 from gossamer.protocol.peer.state.links import put_link, settle_ring, write_own_descriptor
+from gossamer.protocol.peer.state.lookup import next_hop
 from gossamer.protocol.peer.state.state import BOX, State, make_state
 
 Ints = npt.NDArray[np.int64]

@@ -9,12 +9,12 @@ from attrs import define, field
 
 from gossamer.protocol.brokers.core.effects import Deliver, Effect
 from gossamer.protocol.brokers.core.messages import Hop, Id, Publish, Subscribe, Unsubscribe
-from gossamer.protocol.brokers.scot.memory.messages import Message, QueueReport, Subscription
+from gossamer.protocol.brokers.scot.messages import Message, QueueReport, Subscription
 from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.protocol.content.filters import Filter
-from gossamer.sim.studies.scot.replay.network import Unobserved
-from gossamer.sim.studies.tree_brokers.overlay.service import FixedTimes
-from gossamer.sim.studies.tree_brokers.workloads.scene import NUMBER, SECOND, Scene, Stage, Workload
+from gossamer.sim.studies.scot.replay_network import Unobserved
+from gossamer.sim.studies.tree_brokers.scene import NUMBER, SECOND, Scene, Stage, Workload
+from gossamer.sim.studies.tree_brokers.service_times import FixedTimes
 
 SWIFT = FixedTimes(subscription=500, unsubscription=500, publication=500)
 # Within which any message arrives everywhere, at those times.

@@ -13,8 +13,8 @@ from gossamer.protocol.brokers.core import messages
 from gossamer.protocol.brokers.core.effects import Deliver, Effect, Refuse, Send, Settled
 from gossamer.protocol.brokers.core.messages import Id, client, neighbour
 from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot, ScotBroker, ScotSettings
-from gossamer.protocol.brokers.scot.memory import messages as m
-from gossamer.protocol.brokers.scot.memory.topology import ClusterBitVector
+from gossamer.protocol.brokers.scot import messages as m
+from gossamer.protocol.brokers.scot.topology import ClusterBitVector
 from gossamer.protocol.content.filters import parse
 from support.broker_overlay import ClientNetwork
 from support.plain_index import PlainIndex

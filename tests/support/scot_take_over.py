@@ -16,7 +16,7 @@ from gossamer.protocol.brokers.core import effects as e
 from gossamer.protocol.brokers.core import messages
 from gossamer.protocol.brokers.core.messages import Hop, Id, client
 from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot, ScotBroker, ScotSettings
-from gossamer.protocol.brokers.scot.memory import messages as m
+from gossamer.protocol.brokers.scot import messages as m
 from gossamer.protocol.content.filters import Filter, covers, parse
 from support.broker_overlay import BrokerNetwork
 from support.plain_index import PlainIndex

@@ -14,7 +14,7 @@ import pytest
 from gossamer.command.main import main
 from gossamer.sim.studies.peers.inputs.scenario import Scenario
 from gossamer.sim.studies.peers.measuring.records import RunRecord
-from gossamer.sim.studies.peers.simulation import simulate
+from gossamer.sim.studies.peers.study import simulate
 from support.installed_command import MadeUpSimulation
 
 TRACE = "a 2 0 600 900 3600\nb 1 0 3600\nc 1 120.5 1800\n"

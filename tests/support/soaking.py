@@ -21,9 +21,9 @@ import attrs
 import trio
 
 from gossamer.client import connect
-from gossamer.client.address import LocalAddress
 from gossamer.client.errors import NodeError
 from gossamer.client.frames import LAST
+from gossamer.client.link import LocalAddress
 from gossamer.client.results import Fate
 from gossamer.node.local.client import LocalClient, open_client
 from support.campaign import ALL, SYMBOLS, Campaign, Published

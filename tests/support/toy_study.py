@@ -16,14 +16,23 @@ from matplotlib.figure import Figure
 from rich.table import Table as RichTable
 
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.studies.side_by_side import run_systems
+from gossamer.sim.studies.checkpointed_runs import run_systems
 from gossamer.sim.study.contract import Execution, Study, SystemRecord
-from gossamer.sim.study.environment import peak_memory_bytes, versions
 from gossamer.sim.study.plot import Drawing
-from gossamer.sim.study.records import WHOLE, Expected, Measure, Table
+from gossamer.sim.study.records import (
+    WHOLE,
+    Columns,
+    Expected,
+    Measure,
+    Row,
+    Table,
+    distribution,
+    measure_rows,
+    peak_memory_bytes,
+    versions,
+)
 from gossamer.sim.study.scenario_format import ScenarioFormat
 from gossamer.sim.study.scenarios import number, to_float, whole_field
-from gossamer.sim.study.statistics import Columns, Row, distribution, measure_rows
 
 COINS: Final = ("fair", "biased")
 MOST_ROUNDS: Final = 1_000_000

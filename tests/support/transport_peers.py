@@ -16,12 +16,12 @@ import trio
 import trustme
 from trio.testing import memory_stream_pair
 
-from gossamer.node.transport.base import base
-from gossamer.node.transport.base.frames import MESSAGE_FRAMES, FrameReader, encode_frame
-from gossamer.node.transport.base.limits import BackOff, Limits
-from gossamer.node.transport.base.schema import Frame
+from gossamer.node.transport import base
 from gossamer.node.transport.connection import Connection
+from gossamer.node.transport.frames import MESSAGE_FRAMES, FrameReader, encode_frame
+from gossamer.node.transport.limits import BackOff, Limits
 from gossamer.node.transport.links import ConnectionPool, PoolEvents
+from gossamer.node.transport.schema import Frame
 from gossamer.node.transport.tcp import Credentials, TcpTransport
 from support.memory_transport import MemoryNetwork
 from support.waiting import Changing, running

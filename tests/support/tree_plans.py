@@ -10,10 +10,10 @@ import numpy as np
 from attrs import frozen
 from hypothesis import strategies as st
 
-from gossamer.protocol.dissemination.graphs.graph import Graph, make_graph
-from gossamer.protocol.dissemination.graphs.spanning import Trees
-from gossamer.protocol.dissemination.sample import Sample, make_sample
-from gossamer.sim.studies.dissemination.inputs.topologies import Stream
+from gossamer.protocol.dissemination.cost import Sample, make_sample
+from gossamer.protocol.dissemination.graph import Graph, make_graph
+from gossamer.protocol.dissemination.spanning import Trees
+from gossamer.sim.studies.dissemination.topologies import Stream
 
 # Eighths add up without rounding, so that sums in any order are equal.
 EIGHTH = 1 / 8

@@ -13,8 +13,8 @@ from gossamer.node.peer.frames.frame_types import frame_types
 from gossamer.node.peer.frames.wire import Wire
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import DescriptorCache
-from gossamer.node.transport.base.base import Address
-from gossamer.node.transport.base.schema import Frame
+from gossamer.node.transport.base import Address
+from gossamer.node.transport.schema import Frame
 from gossamer.protocol.kernel.records import BODY
 from gossamer.protocol.peer.codec import Codec
 from gossamer.protocol.peer.settings import presets

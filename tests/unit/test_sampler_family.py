@@ -11,8 +11,8 @@ import pytest
 
 from gossamer.protocol.kernel.records import UNREACHABLE, USER, make_outbox
 from gossamer.protocol.peer.codec import Codec
+from gossamer.protocol.peer.record_table.fields import Sort
 from gossamer.protocol.peer.record_table.records import LINK_BROKE, SAMPLE_TIMER, TABLE
-from gossamer.protocol.peer.record_table.table import Sort
 from gossamer.protocol.peer.sampling import sampler as sampling_sampler
 from gossamer.protocol.peer.sampling.page import with_records
 from gossamer.protocol.peer.settings.config import SAMPLERS, Settings

@@ -12,24 +12,19 @@ import pyarrow as pa
 import pytest
 from rich.console import RenderableType
 
-from gossamer.node.commands.cluster.cluster_picture import cluster_picture
-from gossamer.node.commands.cluster.listing import members_lines, members_table
-from gossamer.node.commands.cluster.tracing import tables_for_people
-from gossamer.node.commands.cluster.watching import picture, status_table
+from gossamer.node.commands.cluster.listing import members_lines, members_table, tables_for_people
+from gossamer.node.commands.cluster.watching import cluster_picture, picture, status_table
 from gossamer.node.config.file import config_table, load_config
 from gossamer.node.doctor.failures import Finding, findings_table
-from gossamer.node.monitoring.cluster import cluster_view
+from gossamer.node.monitoring.members import cluster_view
 from gossamer.node.page.snapshot import PeerView
 from gossamer.sim.commands.reproduction import benchmark_table, claims_table
-from gossamer.sim.commands.sweep_tables import print_means
-from gossamer.sim.results.comparison import compare
+from gossamer.sim.commands.sweep import print_means
 from gossamer.sim.results.intervals import Interval
-from gossamer.sim.results.measures import all_measures
-from gossamer.sim.results.summary import summarise
-from gossamer.sim.results.tables import comparison_table, summary_table
-from gossamer.sim.study.registry import study_of
-from gossamer.sim.study.scenarios import default_scenario
-from gossamer.spark.commands.stream_tables import print_windows
+from gossamer.sim.results.results import summarise
+from gossamer.sim.results.tables import all_measures, compare, comparison_table, summary_table
+from gossamer.sim.study.scenarios import default_scenario, study_of
+from gossamer.spark.commands.tables import print_windows
 from support.clusters import member, report
 from support.loopback_peer import EMPTY
 from support.made_up_runs import made_up_run

@@ -2,11 +2,11 @@
 
 - `open_client` (`client`): for trio and asyncio
 - `connect` (`blocking`): for programs without an event loop
-- `requests`: what replies to requests of others
-- `results`, `errors`: what they give and raise
-- `session`, `links`, `link`: one client over many connections, one after another, and each of these
-- `publisher`, `node_requests`: what a session publishes, and what it asks of the node itself
-- `frames`, `values`, `address`: the local socket's protocol, and where the socket is
+- `results`, `errors`: what they give and raise; also what replies to requests of others
+- `session`, `links`, `link`: one client over many connections, one after another, and each of
+  these, with where the socket is
+- `node_requests`: what a session publishes, and what it asks of the node itself
+- `frames`: the local socket's protocol
 
 It is light to import: nothing of the node is, nor of the protocol layer but its table of limits;
 what is offered here is loaded when it is first used.
@@ -44,8 +44,16 @@ if TYPE_CHECKING:
         UnusableValueError,
     )
     from gossamer.client.links import CONNECTED
-    from gossamer.client.requests import Request, Requests
-    from gossamer.client.results import Fate, LastMark, Outcome, Payload, ReceivedEvent, Reply
+    from gossamer.client.results import (
+        Fate,
+        LastMark,
+        Outcome,
+        Payload,
+        ReceivedEvent,
+        Reply,
+        Request,
+        Requests,
+    )
 
 __all__ = [
     "CONNECTED",
@@ -79,19 +87,12 @@ __all__ = [
 ]
 
 _PLACES = {
-    "blocking": (
-        "BlockingClient",
-        "BlockingRequest",
-        "BlockingRequests",
-        "BlockingSubscription",
-        "connect",
-    ),
-    "client": ("Client", "Subscription", "open_client"),
-    "links": ("CONNECTED",),
-    "requests": ("Request", "Requests"),
-    "results": ("Fate", "LastMark", "Outcome", "Payload", "ReceivedEvent", "Reply"),
+    "blocking": "BlockingClient BlockingRequest BlockingRequests BlockingSubscription connect",
+    "client": "Client Subscription open_client",
+    "links": "CONNECTED",
+    "results": "Fate LastMark Outcome Payload ReceivedEvent Reply Request Requests",
 }
-_MODULES = {name: module for module, names in _PLACES.items() for name in names}
+_MODULES = {name: module for module, names in _PLACES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:

@@ -23,8 +23,16 @@ import anyio
 import anyio.from_thread
 
 from gossamer.client.client import Client, Subscription, open_client
-from gossamer.client.requests import Request, Requests
-from gossamer.client.results import LastMark, Outcome, Payload, PayloadLike, ReceivedEvent, Reply
+from gossamer.client.results import (
+    LastMark,
+    Outcome,
+    Payload,
+    PayloadLike,
+    ReceivedEvent,
+    Reply,
+    Request,
+    Requests,
+)
 
 
 class BlockingSubscription:

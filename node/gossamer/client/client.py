@@ -21,14 +21,11 @@ from typing import Any, Final, Self
 
 import anyio
 
-from gossamer.client.address import find_address
 from gossamer.client.errors import PublicationUncertainError, RefusedByNodeError
-from gossamer.client.frames import LAST, NEW, RETAINED
-from gossamer.client.link import Introduction
-from gossamer.client.requests import Requests
-from gossamer.client.results import LastMark, Outcome, PayloadLike, ReceivedEvent, Reply
+from gossamer.client.frames import LAST, NEW, RETAINED, PlainValues
+from gossamer.client.link import Introduction, find_address
+from gossamer.client.results import LastMark, Outcome, PayloadLike, ReceivedEvent, Reply, Requests
 from gossamer.client.session import Session
-from gossamer.client.values import PlainValues
 from gossamer.protocol.content.limits import FRAME_BYTES, FRAME_ITEMS, MAX_EVENTS
 
 # Of what one request may hold, so that its own fields have room beside the events.

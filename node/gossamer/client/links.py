@@ -19,7 +19,6 @@ from typing import Final, Protocol, TypeVar
 import anyio
 import anyio.abc
 
-from gossamer.client.address import LocalAddress
 from gossamer.client.errors import (
     HandshakeFailed,
     NodeLostError,
@@ -38,6 +37,7 @@ from gossamer.client.link import (
     Farewell,
     Introduction,
     Link,
+    LocalAddress,
     NotSentError,
     Resume,
     open_link,

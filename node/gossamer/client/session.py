@@ -19,14 +19,12 @@ from typing import Any, Final, TypeVar
 import anyio
 import anyio.abc
 
-from gossamer.client.address import LocalAddress
 from gossamer.client.errors import RefusedByNodeError, TransportBroken, unwrapped
-from gossamer.client.frames import NEW, PEER, Frame, payload_of
-from gossamer.client.link import Farewell, Introduction, Link, Resume
+from gossamer.client.frames import NEW, PEER, Frame, Values, payload_of
+from gossamer.client.link import Farewell, Introduction, Link, LocalAddress, Resume
 from gossamer.client.links import Links
-from gossamer.client.publisher import Publisher
+from gossamer.client.node_requests import Publisher
 from gossamer.client.results import ReceivedEvent
-from gossamer.client.values import Values
 
 T = TypeVar("T")
 ValuesT = TypeVar("ValuesT", bound=Values)

@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from gossamer.node.peer.frames.events import Event
     from gossamer.node.peer.peer import open_peer
     from gossamer.node.peer.subscriptions import Subscription
-    from gossamer.protocol.content.errors import ContentError
     from gossamer.protocol.content.schema import Schema
     from gossamer.protocol.content.values import Payload
     from gossamer.protocol.kernel.errors import (
         CapacityError,
         ConfigError,
+        ContentError,
         ExpressionError,
         ProtocolError,
     )
@@ -75,23 +75,19 @@ __all__ = [
 ]
 
 _PLACES = {
-    "gossamer.node.config.node": ("NodeConfig",),
-    "gossamer.node.peer.application": ("Peer",),
-    "gossamer.node.peer.cluster_info": ("peer_config",),
-    "gossamer.node.peer.frames.events": ("Event",),
-    "gossamer.node.peer.peer": ("open_peer",),
-    "gossamer.node.peer.subscriptions": ("Subscription",),
-    "gossamer.protocol.content.errors": ("ContentError",),
-    "gossamer.protocol.content.values": ("Payload",),
-    "gossamer.protocol.content.schema": ("Schema",),
+    "gossamer.node.config.node": "NodeConfig",
+    "gossamer.node.peer.application": "Peer",
+    "gossamer.node.peer.cluster_info": "peer_config",
+    "gossamer.node.peer.frames.events": "Event",
+    "gossamer.node.peer.peer": "open_peer",
+    "gossamer.node.peer.subscriptions": "Subscription",
     "gossamer.protocol.kernel.errors": (
-        "CapacityError",
-        "ConfigError",
-        "ExpressionError",
-        "ProtocolError",
+        "CapacityError ConfigError ContentError ExpressionError ProtocolError"
     ),
+    "gossamer.protocol.content.values": "Payload",
+    "gossamer.protocol.content.schema": "Schema",
 }
-_MODULES = {name: module for module, names in _PLACES.items() for name in names}
+_MODULES = {name: module for module, names in _PLACES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:

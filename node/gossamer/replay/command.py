@@ -28,23 +28,20 @@ from gossamer.replay.controller import (
 )
 from gossamer.replay.plan import make_plan
 from gossamer.replay.recorder import Accounts
-from gossamer.sim.commands.destination import Destination, new_destination
 from gossamer.sim.commands.progress import Callback, progress_bars, stops_between_rounds
-from gossamer.sim.results.names import file_name
+from gossamer.sim.commands.run import Destination, new_destination
+from gossamer.sim.results.held import file_name
 from gossamer.sim.results.results import write_results
 from gossamer.sim.results.tables import print_json, print_summary
-from gossamer.sim.studies.peers.inputs.own_workload import timetable_of
+from gossamer.sim.studies.peers.inputs.own_workload import timetable_of, workload_of
 from gossamer.sim.studies.peers.inputs.publications import PARTS
 from gossamer.sim.studies.peers.inputs.scenario import Scenario
-from gossamer.sim.studies.peers.inputs.scenario_file import FORMAT
-from gossamer.sim.studies.peers.inputs.table_workload import workload_of
+from gossamer.sim.studies.peers.inputs.scenario_file import FORMAT, replay_scenario
 from gossamer.sim.studies.peers.measuring.records import RunRecord
-from gossamer.sim.studies.peers.preview import preview
-from gossamer.sim.studies.peers.replay import replay_scenario
 from gossamer.sim.studies.peers.running.population import load_trace
-from gossamer.sim.studies.peers.simulation import simulate
-from gossamer.sim.study.environment import peak_memory_bytes
-from gossamer.sim.study.toml_files import parse_override
+from gossamer.sim.studies.peers.study import preview, simulate
+from gossamer.sim.study.records import peak_memory_bytes
+from gossamer.sim.study.scenario_format import parse_override
 
 SIMULATED: Final = "simulated"
 HOUR_S: Final = 3600.0

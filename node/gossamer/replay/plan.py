@@ -13,7 +13,12 @@ from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.state.state import State, make_state
 from gossamer.sim.churn import ChurnTrace
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.studies.peers.inputs.own_workload import check_own, paced, timetable_of
+from gossamer.sim.studies.peers.inputs.own_workload import (
+    check_own,
+    paced,
+    timetable_of,
+    workload_of,
+)
 from gossamer.sim.studies.peers.inputs.publications import (
     PARTS,
     Publishers,
@@ -21,7 +26,6 @@ from gossamer.sim.studies.peers.inputs.publications import (
     end_of_part,
 )
 from gossamer.sim.studies.peers.inputs.scenario import JOINING, Scenario
-from gossamer.sim.studies.peers.inputs.table_workload import workload_of
 from gossamer.sim.studies.peers.inputs.workload import Workload
 from gossamer.sim.studies.peers.running.population import changes_of, changes_until, size_of
 from gossamer.sim.studies.peers.running.system_run import subscribe_all

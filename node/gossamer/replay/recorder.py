@@ -27,8 +27,7 @@ from gossamer.sim.studies.peers.measuring.records import (
     NODE_COLUMNS,
     SystemRecord,
 )
-from gossamer.sim.study.records import Column, table_of_rows
-from gossamer.sim.study.statistics import percentile
+from gossamer.sim.study.records import Column, percentile, table_of_rows
 
 FOREVER: Final = float("inf")
 

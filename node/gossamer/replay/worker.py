@@ -45,11 +45,10 @@ from gossamer.protocol.peer.record_table.records import (
     PUBLISH,
 )
 from gossamer.protocol.peer.rendezvous.delivery import is_false_positive
-from gossamer.protocol.peer.routing.table import is_interested
 from gossamer.protocol.peer.settings.config import Settings
-from gossamer.protocol.peer.space.ring import RING
-from gossamer.protocol.peer.space.scales import low_bits
+from gossamer.protocol.peer.space.ring import RING, low_bits
 from gossamer.protocol.peer.state.links import HANDLE_MASK
+from gossamer.protocol.peer.state.routing_table import is_interested
 from gossamer.protocol.peer.state.state import COUNTER_NAMES
 from gossamer.replay.lines import Line, Lines, Setup, encode
 from gossamer.sim.studies.peers.running.collector import KINDS, NOT_CONTROL

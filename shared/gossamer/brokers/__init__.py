@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gossamer.brokers.local_overlay import Delivery, LocalClient, LocalOverlay
+    from gossamer.protocol.brokers.core.broker import SharedIndex, compiled_index
     from gossamer.protocol.brokers.core.effects import (
         Deliver,
         Effect,
@@ -59,7 +60,6 @@ if TYPE_CHECKING:
         client,
         neighbour,
     )
-    from gossamer.protocol.brokers.core.routing import SharedIndex, compiled_index
     from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot, ScotBroker, ScotSettings
     from gossamer.protocol.brokers.tree import COVERINGS, TreeBroker, TreeSettings
     from gossamer.protocol.content.filters import (
@@ -142,13 +142,13 @@ __all__ = [
 
 _PLACES = {
     "gossamer.brokers.local_overlay": "Delivery LocalClient LocalOverlay",
+    "gossamer.protocol.brokers.core.broker": "SharedIndex compiled_index",
     "gossamer.protocol.brokers.core.effects": "Deliver Effect Effects Moved Refuse Send SetTimer",
     "gossamer.protocol.brokers.core.messages": (
         "Advertise Attach Congestion Detach Hop Id Move NeighbourDown NeighbourGone "
         "NeighbourUp Publish Restarted Subscribe TimerFired Unadvertise Unsubscribe client "
         "neighbour"
     ),
-    "gossamer.protocol.brokers.core.routing": "SharedIndex compiled_index",
     "gossamer.protocol.brokers.scot": "BrokerLabel Factor Scot ScotBroker ScotSettings",
     "gossamer.protocol.brokers.tree": "COVERINGS TreeBroker TreeSettings",
     "gossamer.protocol.content.filters": (

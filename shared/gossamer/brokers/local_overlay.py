@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import attrs
 
+from gossamer.protocol.brokers.core.broker import NewIndex, SharedIndex
 from gossamer.protocol.brokers.core.effects import Deliver, Effect, Refuse, Send, SetTimer
 from gossamer.protocol.brokers.core.messages import (
     Advertise,
@@ -30,7 +31,6 @@ from gossamer.protocol.brokers.core.messages import (
     client,
     neighbour,
 )
-from gossamer.protocol.brokers.core.routing import NewIndex, SharedIndex
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.content.filters import Filter, parse
 from gossamer.protocol.kernel.errors import ConfigError

@@ -37,20 +37,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gossamer.protocol.brokers.core.broker import Broker
-    from gossamer.protocol.brokers.core.errors import (
+    from gossamer.protocol.brokers.core.broker import Broker, Routing
+    from gossamer.protocol.brokers.core.messages import (
         ClientError,
         CycleError,
         DumpError,
         MalformedMessageError,
         NotAdvertisedError,
         UnsafeError,
-    )
-    from gossamer.protocol.brokers.core.routing import Routing
-    from gossamer.protocol.content.errors import (
-        ContentError,
-        UnknownAttributeError,
-        WrongValueError,
     )
     from gossamer.protocol.content.filters.composite import (
         Composite,
@@ -71,8 +65,8 @@ if TYPE_CHECKING:
         StringAttribute,
     )
     from gossamer.protocol.content.subscription import parse_subscription
-    from gossamer.protocol.dissemination.cost import Bill, price
-    from gossamer.protocol.dissemination.graphs.graph import (
+    from gossamer.protocol.dissemination.cost import Bill, Sample, make_sample, price
+    from gossamer.protocol.dissemination.graph import (
         DisconnectedError,
         Graph,
         TreesError,
@@ -80,7 +74,6 @@ if TYPE_CHECKING:
     )
     from gossamer.protocol.dissemination.optimum import document_bill, document_costs, lower_bounds
     from gossamer.protocol.dissemination.plan import Plan, make_plan
-    from gossamer.protocol.dissemination.sample import Sample, make_sample
     from gossamer.protocol.dissemination.strategies import (
         Routes,
         route_by_minimum_spanning_tree,
@@ -95,6 +88,7 @@ if TYPE_CHECKING:
     from gossamer.protocol.kernel.errors import (
         CapacityError,
         ConfigError,
+        ContentError,
         ExpressionError,
         InvariantError,
         LocalProtocolError,
@@ -105,6 +99,8 @@ if TYPE_CHECKING:
         RuleCompilationError,
         RuleError,
         StructError,
+        UnknownAttributeError,
+        WrongValueError,
     )
     from gossamer.protocol.kernel.records import KIND, Outbox, make_outbox
     from gossamer.protocol.kernel.rules import rule, use_compiled
@@ -222,12 +218,10 @@ __all__ = [
 
 # By module below this one, what it offers here.
 _PLACES = {
-    "gossamer.protocol.brokers.core.broker": "Broker",
-    "gossamer.protocol.brokers.core.errors": (
+    "gossamer.protocol.brokers.core.broker": "Broker Routing",
+    "gossamer.protocol.brokers.core.messages": (
         "ClientError CycleError DumpError MalformedMessageError NotAdvertisedError UnsafeError"
     ),
-    "gossamer.protocol.brokers.core.routing": "Routing",
-    "gossamer.protocol.content.errors": "ContentError UnknownAttributeError WrongValueError",
     "gossamer.protocol.content.filters.composite": "Composite composite_text parse_composite",
     "gossamer.protocol.content.filters.expressions": "parse_expression",
     "gossamer.protocol.content.matching.composite_matcher": "CompositeMatcher",
@@ -237,22 +231,20 @@ _PLACES = {
         "IntegerAttribute Schema StringAttribute"
     ),
     "gossamer.protocol.content.subscription": "parse_subscription",
-    "gossamer.protocol.dissemination.cost": "Bill price",
-    "gossamer.protocol.dissemination.graphs.graph": (
-        "DisconnectedError Graph TreesError make_graph"
-    ),
+    "gossamer.protocol.dissemination.cost": "Bill Sample make_sample price",
+    "gossamer.protocol.dissemination.graph": "DisconnectedError Graph TreesError make_graph",
     "gossamer.protocol.dissemination.optimum": "document_bill document_costs lower_bounds",
     "gossamer.protocol.dissemination.plan": "Plan make_plan",
-    "gossamer.protocol.dissemination.sample": "Sample make_sample",
     "gossamer.protocol.dissemination.strategies": (
         "Routes route_by_minimum_spanning_tree route_by_shortest_paths route_groups "
         "route_hybrid route_mult route_mult2 route_single"
     ),
     "gossamer.protocol.kernel.draws": "mix mix_many",
     "gossamer.protocol.kernel.errors": (
-        "CapacityError ConfigError ExpressionError InvariantError LocalProtocolError "
-        "MalformedRecordError ProtocolError RecordError RemoteProtocolError "
-        "RuleCompilationError RuleError StructError"
+        "CapacityError ConfigError ContentError ExpressionError InvariantError "
+        "LocalProtocolError MalformedRecordError ProtocolError RecordError "
+        "RemoteProtocolError RuleCompilationError RuleError StructError UnknownAttributeError "
+        "WrongValueError"
     ),
     "gossamer.protocol.kernel.records": "KIND Outbox make_outbox",
     "gossamer.protocol.kernel.rules": "rule use_compiled",

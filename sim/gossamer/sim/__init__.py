@@ -101,20 +101,21 @@ if TYPE_CHECKING:
         setting,
     )
     from gossamer.sim.custom.topologies.tman import tman
-    from gossamer.sim.engine.bandwidth import make_bandwidth, make_sizes
     from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
     from gossamer.sim.engine.event_engine import EventEngine
     from gossamer.sim.engine.latency import (
         constant_latency,
         lognormal_latency,
+        make_bandwidth,
+        make_sizes,
         no_latency,
         uniform_latency,
     )
     from gossamer.sim.engine.latency_files.site_latency import SiteFile, site_latency
     from gossamer.sim.engine.link_conditions import LossPeriod, Partition, make_link_conditions
     from gossamer.sim.engine.protocol_run import ProtocolRun, Schedule, once
-    from gossamer.sim.engine.windows.collectors import Collectors
     from gossamer.sim.engine.windows.window_engine import WindowEngine
+    from gossamer.sim.engine.windows.worker_pool import Collectors
     from gossamer.sim.engine.windows.worker_threads import spread_over_cores
     from gossamer.sim.errors import (
         ResultsError,
@@ -126,7 +127,8 @@ if TYPE_CHECKING:
     )
     from gossamer.sim.results.sweeps.table import differences_of, means_of
     from gossamer.sim.studies.custom.rehearsal import first_difference, scenario_of
-    from gossamer.sim.studies.dissemination.inputs.topologies import (
+    from gossamer.sim.studies.dissemination.scenario import TreesScenario
+    from gossamer.sim.studies.dissemination.topologies import (
         Topology,
         TransitStub,
         barabasi_albert,
@@ -134,8 +136,7 @@ if TYPE_CHECKING:
         transit_stub_of,
         waxman,
     )
-    from gossamer.sim.studies.dissemination.inputs.topology_files import read_topology
-    from gossamer.sim.studies.dissemination.scenario import TreesScenario
+    from gossamer.sim.studies.dissemination.topology_files import read_topology
     from gossamer.sim.studies.peers.inputs.changes import Drift, Turnover
     from gossamer.sim.studies.peers.inputs.scenario import (
         Churn,
@@ -146,10 +147,10 @@ if TYPE_CHECKING:
     )
     from gossamer.sim.studies.peers.inputs.taken_from import TakenFrom
     from gossamer.sim.studies.scot.scenario import ScotScenario
-    from gossamer.sim.studies.tree_brokers.overlay.service import TABLE_II
+    from gossamer.sim.studies.tree_brokers.game import Game
     from gossamer.sim.studies.tree_brokers.scenario import BrokerScenario
-    from gossamer.sim.studies.tree_brokers.workloads.game import Game
-    from gossamer.sim.studies.tree_brokers.workloads.scene import MINUTE, Scene, Stage
+    from gossamer.sim.studies.tree_brokers.scene import MINUTE, Scene, Stage
+    from gossamer.sim.studies.tree_brokers.service_times import TABLE_II
     from gossamer.sim.studies.worlds.network import Link, LossSchedule, PartitionPeriod
     from gossamer.sim.studies.worlds.sessions import Sessions
     from gossamer.sim.study.contract import Study
@@ -312,34 +313,35 @@ _PLACES = {
         "random_peer remove_from rule seconds setting"
     ),
     "gossamer.sim.custom.topologies.tman": "tman",
-    "gossamer.sim.engine.bandwidth": "make_bandwidth make_sizes",
     "gossamer.sim.engine.cycle_engine": "CycleEngine make_network",
     "gossamer.sim.engine.event_engine": "EventEngine",
-    "gossamer.sim.engine.latency": "constant_latency lognormal_latency no_latency uniform_latency",
+    "gossamer.sim.engine.latency": (
+        "constant_latency lognormal_latency make_bandwidth make_sizes no_latency uniform_latency"
+    ),
     "gossamer.sim.engine.latency_files.site_latency": "SiteFile site_latency",
     "gossamer.sim.engine.link_conditions": "LossPeriod Partition make_link_conditions",
     "gossamer.sim.engine.protocol_run": "ProtocolRun Schedule once",
-    "gossamer.sim.engine.windows.collectors": "Collectors",
     "gossamer.sim.engine.windows.window_engine": "WindowEngine",
+    "gossamer.sim.engine.windows.worker_pool": "Collectors",
     "gossamer.sim.engine.windows.worker_threads": "spread_over_cores",
     "gossamer.sim.errors": (
         "ResultsError ScenarioError SimulationError SweepStopped TraceError UnknownNameError"
     ),
     "gossamer.sim.results.sweeps.table": "differences_of means_of",
     "gossamer.sim.studies.custom.rehearsal": "first_difference scenario_of",
-    "gossamer.sim.studies.dissemination.inputs.topologies": (
+    "gossamer.sim.studies.dissemination.scenario": "TreesScenario",
+    "gossamer.sim.studies.dissemination.topologies": (
         "Topology TransitStub barabasi_albert transit_stub transit_stub_of waxman"
     ),
-    "gossamer.sim.studies.dissemination.inputs.topology_files": "read_topology",
-    "gossamer.sim.studies.dissemination.scenario": "TreesScenario",
+    "gossamer.sim.studies.dissemination.topology_files": "read_topology",
     "gossamer.sim.studies.peers.inputs.changes": "Drift Turnover",
     "gossamer.sim.studies.peers.inputs.scenario": "Churn Events Scenario Subscriptions System",
     "gossamer.sim.studies.peers.inputs.taken_from": "TakenFrom",
     "gossamer.sim.studies.scot.scenario": "ScotScenario",
-    "gossamer.sim.studies.tree_brokers.overlay.service": "TABLE_II",
+    "gossamer.sim.studies.tree_brokers.game": "Game",
     "gossamer.sim.studies.tree_brokers.scenario": "BrokerScenario",
-    "gossamer.sim.studies.tree_brokers.workloads.game": "Game",
-    "gossamer.sim.studies.tree_brokers.workloads.scene": "MINUTE Scene Stage",
+    "gossamer.sim.studies.tree_brokers.scene": "MINUTE Scene Stage",
+    "gossamer.sim.studies.tree_brokers.service_times": "TABLE_II",
     "gossamer.sim.studies.worlds.network": "Link LossSchedule PartitionPeriod",
     "gossamer.sim.studies.worlds.sessions": "Sessions",
     "gossamer.sim.study.contract": "Study",

@@ -1,7 +1,8 @@
 """The studies that come with gossamer, by kind, as a table that imports none of them.
 
-`gossamer.sim.study.registry` reads it. It is a table and no group of entry points, so that the kind
-of a scenario is known without reading what is installed, and a checkout works without installing.
+`gossamer.sim.study.scenarios` reads it. It is a table and no group of entry points, so that the
+kind of a scenario is known without reading what is installed, and a checkout works without
+installing.
 """
 
 from __future__ import annotations

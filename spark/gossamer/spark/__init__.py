@@ -1,10 +1,9 @@
 """The data pipeline on Apache Spark: workloads, sweeps, and results of large runs crunched.
 
-session    makes or joins a Spark session; java finds a Java, gateway starts and ends it
+session    makes or joins a Spark session; gateway finds a Java, starts and ends it
 shipping   packs what executors need, sends it, compares versions
 storage    new folders on any storage, tables as frames
-masters    asks whether a master answers, before a session is made
-workers    ends jobs on a cluster that has no workers
+masters    asks whether a master answers before a session is made, and for workers
 workload   tables of `gossamer.sim.row_tables` written as Parquet, and checked
 crunch     result folders of one or thousands of runs made into measures, intervals, comparisons
 stream     deliveries of live nodes followed, in windows of time

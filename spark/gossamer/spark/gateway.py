@@ -14,7 +14,7 @@ from typing import Final
 
 import psutil
 
-from gossamer.command.installing import install_hint
+from gossamer.command.extras import install_hint
 from gossamer.sim.errors import SimulationError
 from gossamer.spark.errors import EXTRA
 from gossamer.spark.jobs import java_may_be_gone

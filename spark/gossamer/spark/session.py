@@ -24,7 +24,7 @@ from typing import Any, Final
 
 import attrs
 
-from gossamer.command.installing import install_hint
+from gossamer.command.extras import install_hint
 from gossamer.command.signals import ending_first
 from gossamer.command.waiting import waiting
 from gossamer.sim.errors import SimulationError

@@ -25,7 +25,7 @@ from gossamer.node.peer.peer import Peer, Subscription, open_peer
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.kernel.records import BODY, KIND
 from gossamer.protocol.peer.record_table.records import DELIVER, EVENT_MESSAGES, EVENT_VALUES
-from gossamer.protocol.peer.routing.table import is_interested
+from gossamer.protocol.peer.state.routing_table import is_interested
 from support.quotes import SCHEMA
 
 

@@ -18,14 +18,12 @@ import pytest
 
 import gossamer.client
 from gossamer.client import UnusableValueError
-from gossamer.client.address import LocalAddress
 from gossamer.client.client import _batches
 from gossamer.client.errors import TransportBroken
-from gossamer.client.frames import BROKER, PEER, Frame, encode_frame
-from gossamer.client.link import Introduction, Link
+from gossamer.client.frames import BROKER, PEER, Frame, PlainValues, encode_frame
+from gossamer.client.link import Introduction, Link, LocalAddress
 from gossamer.client.results import ReceivedEvent
 from gossamer.client.session import Session
-from gossamer.client.values import PlainValues
 from gossamer.protocol.content.limits import FRAME_BYTES, MAX_EVENTS
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -138,7 +136,6 @@ def test_the_client_loads_neither_the_protocol_nor_the_node_nor_an_event_loop() 
     assert others == {
         "gossamer.command",
         "gossamer.command.extras",
-        "gossamer.command.installing",
         "gossamer.protocol",
         "gossamer.protocol.content",
         "gossamer.protocol.content.limits",

@@ -14,8 +14,8 @@ from gossamer.command.extras import (
     NEEDS,
     UnsupportedSystemError,
     check_requirements,
+    install_hint,
 )
-from gossamer.command.installing import install_hint
 from support.checkout import ROOT
 
 EXTRAS: Final[dict[str, Any]] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))[

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.command.installing import install_hint
+from gossamer.command.extras import install_hint
 
 CHECKOUT = Path(__file__).parents[3]
 
@@ -37,7 +37,7 @@ def test_a_checkout_is_named_from_another_folder(
 
 def test_sources_leave_the_wording_to_the_hint() -> None:
     """No other sentence of a program names an extra, which a checkout would install otherwise."""
-    own = CHECKOUT / "shared" / "gossamer" / "command" / "installing.py"
+    own = CHECKOUT / "shared" / "gossamer" / "command" / "extras.py"
     for part in ("shared", "node", "sim", "spark"):
         for file in sorted((CHECKOUT / part).rglob("*.py")):
             assert file == own or "pip install 'gossamer[" not in file.read_text(), file

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.command.completion import candidates
-from gossamer.command.completion_scripts import FILES, FOLDERS, SCRIPTS
+from gossamer.command.completion import FILES, FOLDERS, SCRIPTS, candidates
 from gossamer.command.main import find_commands, is_user_error, main
 from gossamer.command.screens import HEADINGS, help_text
 from gossamer.protocol.kernel.errors import ConfigError, InvariantError

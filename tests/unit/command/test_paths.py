@@ -23,7 +23,7 @@ MODULES = {
     line.split("=")[1].strip().partition(":")[0]
     for line in ENTRY_POINTS.splitlines()
     if ":" in line
-} - {"gossamer.node.cli.starting", "gossamer.spark.sweep.runner"}
+} - {"gossamer.node.cli.starting", "gossamer.spark.sweep.running"}
 COMMANDS = (
     "sim run URL",
     "sim run a.toml --out URL",

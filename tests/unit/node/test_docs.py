@@ -10,25 +10,25 @@ import pytest
 from typer import Typer
 
 from gossamer.client.frames import VERSION as CLIENT_VERSION
-from gossamer.node.broker.contract.wire import OVERLAY_FRAMES
-from gossamer.node.broker.families.graph.host import GraphHost
-from gossamer.node.broker.families.graph.settings import GraphSection
-from gossamer.node.broker.families.scot.host import ScotHost
-from gossamer.node.broker.families.scot.links import SCOT_FRAMES
-from gossamer.node.broker.families.scot.settings import ScotSection
-from gossamer.node.cli.broker import advertise_app, batch_app, unsub_app
+from gossamer.node.broker.families.graph import GraphHost
+from gossamer.node.broker.families.graph_settings import GraphSection
+from gossamer.node.broker.families.scot import ScotHost
+from gossamer.node.broker.families.scot_links import SCOT_FRAMES
+from gossamer.node.broker.families.scot_settings import ScotSection
+from gossamer.node.broker.wire import OVERLAY_FRAMES
 from gossamer.node.cli.node import app, pub_app, sub_app, top_app
+from gossamer.node.cli.requests import advertise_app, batch_app, unsub_app
 from gossamer.node.commands.backup.archive import FORMAT as BACKUP_FORMAT
 from gossamer.node.config.node import SECTIONS
 from gossamer.node.local.frames import LOCAL_TYPES
 from gossamer.node.monitoring.metrics import METRICS
 from gossamer.node.store.database import MIGRATIONS
-from gossamer.node.transport.base.frames import CONTROL_FRAMES
+from gossamer.node.transport.frames import CONTROL_FRAMES
 from gossamer.node.transport.handshake import PROTOCOL_VERSION
-from gossamer.protocol.brokers.core.dump import FORMAT as DUMP_FORMAT
+from gossamer.protocol.brokers.core.broker import FORMAT as DUMP_FORMAT
 from gossamer.protocol.brokers.graph.state import Counters as GraphCounters
 from gossamer.protocol.brokers.graph.state import TableSizes
-from gossamer.protocol.brokers.scot.memory.settings import Counters as ScotCounters
+from gossamer.protocol.brokers.scot.settings import Counters as ScotCounters
 from gossamer.protocol.brokers.tree.state import Counters
 from support.checkout import ROOT
 from support.pasted_blocks import section as section_of

@@ -16,7 +16,7 @@ import pytest
 from gossamer.protocol.content.subscription import parse_subscription
 from gossamer.protocol.peer.space.encoding import encode_event, encode_subscription
 from gossamer.protocol.peer.space.hashing import uniform_hashes
-from gossamer.protocol.peer.space.scales import held_boxes
+from gossamer.protocol.peer.space.ring import held_boxes
 from gossamer.replay import controller
 from gossamer.replay.controller import (
     HALVINGS,

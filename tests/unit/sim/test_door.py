@@ -11,7 +11,7 @@ import pytest
 
 import gossamer.sim as gs
 from gossamer.sim.study.records import Measure
-from gossamer.sim.study.registry import study_of_kind
+from gossamer.sim.study.scenarios import study_of_kind
 from support.checkout import ROOT
 from support.sim_commands import printed_by
 

@@ -12,22 +12,22 @@ import trio
 
 from gossamer.client.errors import unwrapped
 from gossamer.node.broker.composites import Composites
-from gossamer.node.broker.contract.host import ROWS
-from gossamer.node.broker.contract.matches import ForComposites, Match
-from gossamer.node.broker.contract.wire import OVERLAY_FRAMES
-from gossamer.node.broker.dependencies import BrokerDependencies
-from gossamer.node.broker.engine.engine import MICROSECONDS, Engine, Input
-from gossamer.node.broker.engine.forked_work import worked_out
-from gossamer.node.broker.engine.journal import StoredJournal, queue_id, recall
-from gossamer.node.broker.links.links import Dialler, Neighbours
-from gossamer.node.broker.links.routes import Passage, Routes, RouteService
+from gossamer.node.broker.engine import MICROSECONDS, Engine, Input
+from gossamer.node.broker.forked_work import worked_out
+from gossamer.node.broker.host import ROWS, BrokerDependencies, ForComposites, Match
+from gossamer.node.broker.journal import StoredJournal, queue_id, recall
+from gossamer.node.broker.links import Dialler, Neighbours
 from gossamer.node.broker.members import Members
+from gossamer.node.broker.routes import Passage, Routes, RouteService
+from gossamer.node.broker.wire import OVERLAY_FRAMES
 from gossamer.node.errors import NodeError, RefusedByPeer, WorkApartError
 from gossamer.node.monitoring.logs import log
 from gossamer.node.monitoring.members import Member, MemberTable
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.membership.admission import (
+    DoubledIdentities,
+    MembershipStatus,
     admit,
     count_end,
     count_refusal,
@@ -37,22 +37,21 @@ from gossamer.node.peer.membership.admission import (
 from gossamer.node.peer.membership.renewal import RenewalService
 from gossamer.node.peer.membership.revocation import RevocationService
 from gossamer.node.peer.membership.services import make_services, show_certificate
-from gossamer.node.peer.membership.status import DoubledIdentities, MembershipStatus
 from gossamer.node.security.certificates import PeerCertificate
 from gossamer.node.security.descriptors import DescriptorCache
 from gossamer.node.security.identity import key_text
 from gossamer.node.store import Store
 from gossamer.node.store.broker import QueuedDelivery
-from gossamer.node.transport.base.base import (
+from gossamer.node.transport.base import (
     Address,
     Admitted,
     Farewell,
     LocalPeer,
     PeerIdentity,
 )
-from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.links import ConnectionPool, PoolEvents
-from gossamer.protocol.brokers.arrival_queue import no_message
+from gossamer.node.transport.schema import Frame
+from gossamer.protocol.brokers.core.arrival_queue import no_message
 from gossamer.protocol.brokers.core.effects import (
     Adopted,
     Compute,

@@ -19,15 +19,16 @@ import attrs
 import trio
 from attrs import frozen
 
-from gossamer.node.broker.client_composites import (
+from gossamer.node.broker.deliveries import (
     PART,
+    Arrival,
     CompositeSubscription,
     Losses,
+    match_bytes,
     missing_parts,
 )
-from gossamer.node.broker.contract.matches import ForComposites, Match
-from gossamer.node.broker.deliveries import Arrival, match_bytes
-from gossamer.node.broker.engine.engine import Engine
+from gossamer.node.broker.engine import Engine
+from gossamer.node.broker.host import ForComposites, Match
 from gossamer.node.broker.members import Member, Members
 from gossamer.node.errors import RequestError
 from gossamer.node.monitoring.logs import log
@@ -35,16 +36,24 @@ from gossamer.node.store import Store
 from gossamer.node.store.broker import StoredComposite
 from gossamer.node.store.writer import StoreWriter
 from gossamer.protocol.brokers.core.effects import Deliver
-from gossamer.protocol.brokers.core.errors import MalformedMessageError
-from gossamer.protocol.brokers.core.messages import Subscribe, Unsubscribe, client
+from gossamer.protocol.brokers.core.messages import (
+    MalformedMessageError,
+    Subscribe,
+    Unsubscribe,
+    client,
+)
 from gossamer.protocol.brokers.core.plain_data import plain_filter, plain_values, read_values
 from gossamer.protocol.content import filters
-from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters import Filter, Publication, exact_publication
 from gossamer.protocol.content.filters.composite import Composite, is_composite, parse_composite
 from gossamer.protocol.content.limits import FRAME_BYTES, MAX_NAME
 from gossamer.protocol.content.schema import Schema
-from gossamer.protocol.kernel.errors import CapacityError, ExpressionError, ProtocolError
+from gossamer.protocol.kernel.errors import (
+    CapacityError,
+    ContentError,
+    ExpressionError,
+    ProtocolError,
+)
 
 # What a client misses is logged so often at most.
 REPORT_S: Final = 60.0

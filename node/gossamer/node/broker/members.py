@@ -19,11 +19,9 @@ from typing import Final, Protocol
 import trio
 from attrs import define, field
 
-from gossamer.node.broker.client_composites import ClientComposites
-from gossamer.node.broker.contract.host import ClientFilters
-from gossamer.node.broker.contract.matches import ForComposites, Match
-from gossamer.node.broker.deliveries import delivery_bytes, id_of
-from gossamer.node.broker.engine.engine import Engine, Outcome
+from gossamer.node.broker.deliveries import ClientComposites, delivery_bytes, id_of
+from gossamer.node.broker.engine import Engine, Outcome
+from gossamer.node.broker.host import ClientFilters, ForComposites, Match
 from gossamer.node.errors import RequestError, StoreError
 from gossamer.node.monitoring.logs import log
 from gossamer.node.store import Store

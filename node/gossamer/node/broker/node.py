@@ -11,9 +11,8 @@ import attrs
 
 from gossamer.client.errors import unwrapped
 from gossamer.node.broker.assembly import BrokerNode, run_broker
-from gossamer.node.broker.contract.host import FamilyHost
-from gossamer.node.broker.dependencies import BrokerDependencies
-from gossamer.node.config.families import family_named
+from gossamer.node.broker.host import BrokerDependencies, FamilyHost
+from gossamer.node.config.broker import family_named
 from gossamer.node.config.node import NodeConfig
 from gossamer.node.peer.peer import (
     PLAIN_CLUSTER,
@@ -25,8 +24,8 @@ from gossamer.node.peer.peer import (
 )
 from gossamer.node.security.cluster import ClusterFolder, Membership, open_membership
 from gossamer.node.store.writer import StoreWriter
-from gossamer.node.transport.base.base import Address
-from gossamer.node.transport.base.limits import Limits
+from gossamer.node.transport.base import Address
+from gossamer.node.transport.limits import Limits
 
 # Links between brokers stay: what a neighbour sends can be long, and brokers can be slow.
 STALL_S = 60.0

@@ -12,9 +12,9 @@ from attrs import frozen
 from gossamer.client.frames import BROKER
 from gossamer.node.broker.assembly import BrokerNode
 from gossamer.node.broker.composites import Composites
-from gossamer.node.broker.contract.host import FamilyHost, HostedBroker
-from gossamer.node.broker.links.links import Neighbour
-from gossamer.node.monitoring.cluster import cluster_view
+from gossamer.node.broker.host import FamilyHost, HostedBroker
+from gossamer.node.broker.links import Neighbour
+from gossamer.node.monitoring.members import cluster_view
 from gossamer.node.monitoring.metrics import Gauges, exposed
 from gossamer.node.page.snapshot import PeerView, Queues, Rates, Snapshot
 

@@ -12,13 +12,12 @@ from typing import Any, Final
 import trio
 from attrs import frozen
 
-from gossamer.client.address import LocalAddress
-from gossamer.node.broker.client_composites import PART
+from gossamer.client.link import LocalAddress
 from gossamer.node.broker.composites import Composites, Content, check_label, check_window
-from gossamer.node.broker.contract.host import id_text
-from gossamer.node.broker.deliveries import event_of
-from gossamer.node.broker.links.routes import Passage
+from gossamer.node.broker.deliveries import PART, event_of
+from gossamer.node.broker.host import id_text
 from gossamer.node.broker.members import Member, Members
+from gossamer.node.broker.routes import Passage
 from gossamer.node.errors import BadFrame, PeerRefused, RequestError, TransportBroken
 from gossamer.node.local.address import Door, close_door, open_door
 from gossamer.node.local.frames import BROKER, BROKER_FRAMES, NEW, admitted_end, schema_to_wire
@@ -26,10 +25,10 @@ from gossamer.node.local.requests import Requests
 from gossamer.node.local.services import REFUSALS, NodeServices
 from gossamer.node.local.serving.server import LocalService
 from gossamer.node.store.broker import QueuedDelivery
-from gossamer.node.transport.base.base import Cause, Farewell
-from gossamer.node.transport.base.frames import FrameReader, encode_frame
-from gossamer.node.transport.base.schema import Frame
+from gossamer.node.transport.base import Cause, Farewell
 from gossamer.node.transport.connection import Connection
+from gossamer.node.transport.frames import FrameReader, encode_frame
+from gossamer.node.transport.schema import Frame
 from gossamer.protocol.brokers.core.messages import Id, Publish
 from gossamer.protocol.content.filters import Filter, Publication
 from gossamer.protocol.content.filters.composite import is_composite

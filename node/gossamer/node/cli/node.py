@@ -17,12 +17,10 @@ import typer
 from gossamer.command.options import SETTINGS, number_option, whole_option
 from gossamer.command.paths import local_path
 from gossamer.command.waiting import waiting
-from gossamer.node.cli.options import Folder, FolderOption
-from gossamer.node.cli.publishing import pub_app
+from gossamer.node.cli.events import Folder, FolderOption, pub_app, sub_app
 from gossamer.node.cli.schema import app as schema_app
 from gossamer.node.cli.starting import EDGE, NEIGHBOUR, list_changes, run_options, run_peers
-from gossamer.node.cli.subscribing import sub_app
-from gossamer.node.config.families import family_names
+from gossamer.node.config.broker import family_names
 
 __all__ = ["app", "pub_app", "sub_app", "top_app"]
 
@@ -293,7 +291,7 @@ def trace(
     json: Json = False,
 ) -> None:
     """Show the tables of a broker, or the way that a publication took through the overlay."""
-    from gossamer.node.commands.cluster.tracing import trace as show
+    from gossamer.node.commands.cluster.listing import trace as show
 
     show(folder, message, as_json=json)
 
@@ -301,7 +299,7 @@ def trace(
 @app.command()
 def reload(folder: Folder = None, json: Json = False) -> None:
     """Have a running node read its configuration anew; say what is in force, and what is not."""
-    from gossamer.node.commands.cluster.reloading import reload as take_up
+    from gossamer.node.commands.cluster.control import reload as take_up
 
     take_up(folder, as_json=json)
 
@@ -331,7 +329,7 @@ def restore(
     folder: NewFolder,
 ) -> None:
     """Make a peer's folder from a backup, as a whole or not at all."""
-    from gossamer.node.commands.backup.restoring import restore as bring_back
+    from gossamer.node.commands.backup.making import restore as bring_back
 
     with waiting("restoring the backup"):
         restored = bring_back(file, folder)
@@ -353,7 +351,7 @@ def ready(
     ] = 30.0,
 ) -> None:
     """Wait until nodes that were started are ready; exit code 1 if one is not in time."""
-    from gossamer.node.commands.cluster.ready import not_ready
+    from gossamer.node.commands.cluster.control import not_ready
 
     if reason := not_ready(folders or [None], within):
         print(f"gossamer: {reason}", file=sys.stderr)
@@ -363,7 +361,7 @@ def ready(
 @app.command()
 def stop(folder: Folder = None) -> None:
     """Stop the node that runs in a folder."""
-    from gossamer.node.commands.cluster.stopping import stop as end
+    from gossamer.node.commands.cluster.control import stop as end
 
     end(folder)
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gossamer.node.cli.options import FolderOption
+from gossamer.node.cli.events import FolderOption
 
 app = typer.Typer(help="Show what events are made of, and change it where the cluster was made.")
 

@@ -31,7 +31,7 @@ _OPTIONS = {
 @cache
 def run_options() -> Mapping[str, str]:
     """The options of `run`, those of families of brokers included."""
-    from gossamer.node.config.families import families
+    from gossamer.node.config.broker import families
 
     own = {
         option: f"{family.name}.{setting}="

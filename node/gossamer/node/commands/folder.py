@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from gossamer.client.address import LocalAddress, find_address
-from gossamer.node.config.folder import FOLDER_VARIABLE, load
+from gossamer.client.link import LocalAddress, find_address
+from gossamer.node.config.file import FOLDER_VARIABLE, load
 from gossamer.node.errors import ConfigurationError
 from gossamer.node.local.address import is_locked, local_address
 

@@ -33,6 +33,7 @@ from gossamer.protocol.peer.settings.config import Settings
 if TYPE_CHECKING:
     from gossamer.command.tables import FittingTable
 
+
 PREFIX: Final = "GOSSAMER_NODE_"
 # Names the file itself, so it is no setting.
 FILE_VARIABLE: Final = PREFIX + "CONFIG"
@@ -388,3 +389,32 @@ def _read_file(path: Path) -> str:
         return decoded(raw)
     except EncodingError as error:
         raise ConfigurationError(str(path), what, path, "text in UTF-8", error.reason) from None
+
+
+# The configuration of the peer in a folder: its node.toml, and the layers over that.
+
+
+CONFIG_NAME: Final = "node.toml"
+FOLDER_VARIABLE: Final = PREFIX + "IDENTITY_FOLDER"
+
+
+def load(folder: Path | None, changes: Iterable[str] | None = None) -> LoadedConfig:
+    """The configuration of the peer in ``folder``.
+
+    Args:
+        folder: holds node.toml, where there is one; None takes the environment's, or the
+            current folder.
+        changes: of ``--set``, each ``name=value``.
+
+    Raises:
+        ConfigurationError: it cannot be read, or is impossible.
+    """
+    flags: dict[str, object] = dict(map(parse_setting, changes or ()))
+    if folder is None:
+        if os.environ.get(FILE_VARIABLE):
+            return load_config(None, flags=flags)
+        folder = Path(os.environ.get(FOLDER_VARIABLE, "."))
+    path = folder / CONFIG_NAME
+    if path.exists():
+        return load_config(path, flags=flags)
+    return load_config(None, flags={"identity.folder": folder, **flags})

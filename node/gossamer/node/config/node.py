@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final, TypeVar
 import attrs
 
 from gossamer.node.config import checks
-from gossamer.node.config.broker import BrokerSection, Node
+from gossamer.node.config.broker import BrokerSection, Node, families
 from gossamer.node.config.checks import (
     DEFAULT_JOIN_PORT,
     DEFAULT_PAGE_PORT,
@@ -27,7 +27,6 @@ from gossamer.node.config.checks import (
     parse_address,
 )
 from gossamer.node.config.delivery import DECIDED_BY_DELIVERY, Delivery
-from gossamer.node.config.families import families
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.kernel.errors import ConfigError, choice
 from gossamer.protocol.peer.settings import presets

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from gossamer.node.errors import NodeError, RefusedByPeer
-from gossamer.node.transport.base.base import Cause as End
+from gossamer.node.transport.base import Cause as End
 
 if TYPE_CHECKING:
     from gossamer.command.tables import FittingTable

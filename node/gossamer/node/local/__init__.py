@@ -9,7 +9,7 @@
 - `services`, `requests`, `durable`: what the node's side is made of; `serving`: that side
 - `client`, `follower`: the application's side; a follower reconnects
 
-Frames are those of `gossamer.node.transport.base.frames`. A connection begins with `attach`; what
+Frames are those of `gossamer.node.transport.frames`. A connection begins with `attach`; what
 follows it is in docs/local-protocol.md, and what is promised to a client with a name in
 docs/promises.md.
 """

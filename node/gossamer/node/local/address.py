@@ -20,7 +20,7 @@ from typing import Final
 import trio
 from attrs import frozen
 
-from gossamer.client.address import PATH_BYTES, SOCKET_NAME, LocalAddress, unix_paths
+from gossamer.client.link import PATH_BYTES, SOCKET_NAME, LocalAddress, unix_paths
 from gossamer.node.config.checks import parse_address
 from gossamer.node.config.node import Local
 from gossamer.node.errors import ClusterFolderError, CommandError, ListenFailed, LocalSocketError

@@ -15,10 +15,9 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from gossamer.client.address import LocalAddress
 from gossamer.client.errors import PublicationUncertainError
 from gossamer.client.frames import Frame
-from gossamer.client.link import Introduction, Resume
+from gossamer.client.link import Introduction, LocalAddress, Resume
 from gossamer.client.links import CONNECTED
 from gossamer.client.results import Outcome, ReceivedEvent
 from gossamer.client.session import Session
@@ -28,9 +27,9 @@ from gossamer.node.local.frames import (
     schema_from_wire,
     values_to_wire,
 )
-from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters import exact_publication
 from gossamer.protocol.content.schema import Schema
+from gossamer.protocol.kernel.errors import ContentError
 
 __all__ = [
     "CONNECTED",

@@ -20,7 +20,7 @@ import anyio
 import trio
 from attrs import define, field, frozen
 
-from gossamer.client.address import LocalAddress
+from gossamer.client.link import LocalAddress
 from gossamer.node.errors import RequestError
 from gossamer.node.local.client import CONNECTED, LocalClient, ReceivedEvent, open_client
 from gossamer.node.local.frames import NEW

@@ -22,9 +22,9 @@ from gossamer.node.errors import BadFrame
 from gossamer.node.local.peer_like import EventLike
 from gossamer.node.peer.unicast.last_values import LastMark, mark_of, marked
 from gossamer.node.peer.unicast.messages import MAX_TOKEN, opened
-from gossamer.node.transport.base.base import Address, Admitted, Hello, PeerIdentity
-from gossamer.node.transport.base.frames import CONTROL_FRAMES, encode_frame
-from gossamer.node.transport.base.schema import (
+from gossamer.node.transport.base import Address, Admitted, Hello, PeerIdentity
+from gossamer.node.transport.frames import CONTROL_FRAMES, encode_frame
+from gossamer.node.transport.schema import (
     INT64_HIGH,
     INT64_LOW,
     AnyOf,
@@ -40,7 +40,6 @@ from gossamer.node.transport.base.schema import (
     Text,
     shorten,
 )
-from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.limits import (
     MAX_ANY_ATTRIBUTES,
     MAX_ANY_NAME,
@@ -56,6 +55,7 @@ from gossamer.protocol.content.limits import (
 )
 from gossamer.protocol.content.schema import Schema, read_leniently
 from gossamer.protocol.content.values import UNKNOWN_TYPE, Payload, Value, literal
+from gossamer.protocol.kernel.errors import ContentError
 from gossamer.protocol.patterns.replies import MOST_REPLIES
 
 __all__ = [

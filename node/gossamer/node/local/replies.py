@@ -18,8 +18,8 @@ from gossamer.node.errors import NoAnswerError, NotAcknowledged, RequestError
 from gossamer.node.local.peer_like import PeerLike
 from gossamer.node.peer.unicast.messages import ReplyTo, enclosed
 from gossamer.node.security.identity import decode, encode
-from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.values import Payload, Value
+from gossamer.protocol.kernel.errors import ContentError
 from gossamer.protocol.patterns.replies import Arrival, OpenRequests
 
 SERVICE: Final = "reply"

@@ -11,11 +11,11 @@ from typing import Any
 from gossamer.node.errors import BadFrame, RequestError, TransportBroken
 from gossamer.node.local.frames import MAX_REASON, payload_of
 from gossamer.node.local.services import REFUSALS, NodeServices, check_refusal
-from gossamer.node.transport.base.frames import encode_frame
-from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.connection import Connection
-from gossamer.protocol.content.errors import ContentError
+from gossamer.node.transport.frames import encode_frame
+from gossamer.node.transport.schema import Frame
 from gossamer.protocol.content.values import Payload
+from gossamer.protocol.kernel.errors import ContentError
 
 Handler = Callable[[Frame], Awaitable[str | None]]
 

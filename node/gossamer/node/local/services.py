@@ -14,8 +14,8 @@ from gossamer.node.errors import NodeError
 from gossamer.node.local.history import History
 from gossamer.node.local.peer_like import EventLike, PeerLike
 from gossamer.node.local.replies import Replies
-from gossamer.node.peer.membership.status import MembershipStatus
-from gossamer.node.transport.base.limits import Limits
+from gossamer.node.peer.membership.admission import MembershipStatus
+from gossamer.node.transport.limits import Limits
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.kernel.errors import InvariantError, ProtocolError
 

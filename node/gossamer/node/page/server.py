@@ -15,7 +15,7 @@ import trio
 
 from gossamer.node.errors import ListenFailed
 from gossamer.node.monitoring.logs import log
-from gossamer.node.transport.base.admission_room import Doors, Guest, address_group, warn_of_crowd
+from gossamer.node.transport.limits import Doors, Guest, address_group, warn_of_crowd
 
 Headers = list[tuple[str, str]]
 

@@ -17,16 +17,15 @@ from gossamer.node.peer.bootstrap import Bootstrap
 from gossamer.node.peer.frames.core import Core, Delivery, Record
 from gossamer.node.peer.frames.event_authentication import EventAuthentication
 from gossamer.node.peer.frames.events import Event, EventFormat, EventMemory
-from gossamer.node.peer.membership.status import MembershipStatus
-from gossamer.node.peer.publishing.event_publisher import EventPublisher, Outcome
-from gossamer.node.peer.publishing.publications import Publications
+from gossamer.node.peer.membership.admission import MembershipStatus
+from gossamer.node.peer.publications import EventPublisher, Outcome, Publications
 from gossamer.node.peer.runtime import Application, Runtime
 from gossamer.node.peer.subscriptions import DEFAULT_ROOM, Subscribers, Subscription
 from gossamer.node.peer.unicast.cluster_time import ClusterTime
 from gossamer.node.peer.unicast.last_values import LastValueKeeper, SealedEvents, may_be_last
 from gossamer.node.peer.unicast.messages import ANNOUNCEMENT_TYPE, Unicast
 from gossamer.node.peer.unicast.order import PublicationOrder
-from gossamer.node.transport.base.base import Address
+from gossamer.node.transport.base import Address
 from gossamer.protocol.content.schema import Schema, SchemaVersion
 from gossamer.protocol.content.values import Payload
 from gossamer.protocol.patterns.ordering import RecentNumbers

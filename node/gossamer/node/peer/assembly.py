@@ -18,7 +18,7 @@ from gossamer.node.peer.application import Peer
 from gossamer.node.peer.dependencies import Dependencies
 from gossamer.node.peer.load.inbox import SteadyTimer
 from gossamer.node.peer.peer_parts import PeerParts
-from gossamer.node.transport.base.base import Address
+from gossamer.node.transport.base import Address
 
 __all__ = ["Dependencies", "run_peer"]
 

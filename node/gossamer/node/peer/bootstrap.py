@@ -24,9 +24,9 @@ from gossamer.node.peer.frames.core import SELF
 from gossamer.node.peer.frames.frame_types import FrameService
 from gossamer.node.peer.persistence import Keeper
 from gossamer.node.peer.runtime import Runtime
-from gossamer.node.transport.base.base import Address, Admitted
-from gossamer.node.transport.base.schema import Frame
+from gossamer.node.transport.base import Address, Admitted
 from gossamer.node.transport.links import ConnectionPool
+from gossamer.node.transport.schema import Frame
 from gossamer.protocol.kernel.errors import CapacityError
 
 # Peers tried at once: one that does not answer takes seconds.

@@ -18,7 +18,7 @@ from typing import Any, Final
 import attrs
 
 from gossamer.node.config.broker import BROKER, PEER
-from gossamer.node.config.folder import load
+from gossamer.node.config.file import load
 from gossamer.node.config.node import NodeConfig
 from gossamer.node.errors import ClusterFolderError, ConfigurationError
 from gossamer.node.security.cluster import ClusterFolder

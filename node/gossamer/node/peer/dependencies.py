@@ -13,8 +13,8 @@ from gossamer.node.peer.frames.event_authentication import MakeEventKey
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.event_keys import EventKey
 from gossamer.node.store.writer import StoreWriter
-from gossamer.node.transport.base.base import Address, LocalPeer, Transport, Verify
-from gossamer.node.transport.base.limits import Limits
+from gossamer.node.transport.base import Address, LocalPeer, Transport, Verify
+from gossamer.node.transport.limits import Limits
 from gossamer.protocol.content.schema import Schema, SchemaVersion
 from gossamer.protocol.peer.settings.config import Settings
 

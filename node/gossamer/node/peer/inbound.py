@@ -14,27 +14,26 @@ from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.certificate_requests import CertificateService
 from gossamer.node.peer.frames.descriptor_authentication import Authentication
-from gossamer.node.peer.frames.flows import flow_of_frame, is_new
 from gossamer.node.peer.frames.forgeries import Forgeries
-from gossamer.node.peer.frames.frame_types import FrameService
+from gossamer.node.peer.frames.frame_types import FrameService, flow_of_frame, is_new
 from gossamer.node.peer.frames.wire import Wire
 from gossamer.node.peer.load.inbox import GossipTimer, Inbox
 from gossamer.node.peer.load.overload import Overloads, RateLimits
 from gossamer.node.peer.membership.admission import (
+    DoubledIdentities,
     count_end,
     count_refusal,
     note_connected,
     note_disconnected,
 )
 from gossamer.node.peer.membership.revocation import RevocationService
-from gossamer.node.peer.membership.status import DoubledIdentities
 from gossamer.node.peer.runtime import Runtime
 from gossamer.node.peer.unicast.cluster_time import ClusterTime
 from gossamer.node.security.descriptors import DescriptorCache
-from gossamer.node.transport.base.base import Address, Cause, Farewell, PeerIdentity
-from gossamer.node.transport.base.schema import Frame
+from gossamer.node.transport.base import Address, Cause, Farewell, PeerIdentity
 from gossamer.node.transport.connection import NOTHING, Together
 from gossamer.node.transport.links import ConnectionPool
+from gossamer.node.transport.schema import Frame
 from gossamer.protocol.kernel.errors import CapacityError, RemoteProtocolError
 from gossamer.protocol.kernel.records import KIND
 from gossamer.protocol.peer.record_table.records import ACKNOWLEDGE, EVENT_MESSAGES

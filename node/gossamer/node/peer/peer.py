@@ -56,8 +56,8 @@ from gossamer.node.security.identity import ADDRESSES
 from gossamer.node.security.schema_document import version_in_force
 from gossamer.node.store import Store
 from gossamer.node.store.writer import StoreWriter, open_writer
-from gossamer.node.transport.base.base import Address, LocalPeer, Transport, Verify
-from gossamer.node.transport.base.limits import Limits
+from gossamer.node.transport.base import Address, LocalPeer, Transport, Verify
+from gossamer.node.transport.limits import Limits
 from gossamer.node.transport.tcp import WILDCARDS, Credentials, TcpTransport
 from gossamer.protocol.content.schema import Schema, SchemaVersion
 

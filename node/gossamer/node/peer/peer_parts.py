@@ -32,16 +32,19 @@ from gossamer.node.peer.frames.wire import Wire
 from gossamer.node.peer.inbound import ConnectionEvents, Inbound
 from gossamer.node.peer.load.overload import Overloads
 from gossamer.node.peer.load.sender import PoolSender
-from gossamer.node.peer.membership.admission import admit, count_refusal
-from gossamer.node.peer.membership.cluster_reports import ClusterReports
-from gossamer.node.peer.membership.reachability import Reachability
+from gossamer.node.peer.membership.admission import (
+    DoubledIdentities,
+    MembershipStatus,
+    admit,
+    count_refusal,
+)
+from gossamer.node.peer.membership.cluster_reports import ClusterReports, Reachability
 from gossamer.node.peer.membership.schema_spread import SchemaService
 from gossamer.node.peer.membership.services import (
     MemberServices,
     make_services,
     show_certificate,
 )
-from gossamer.node.peer.membership.status import DoubledIdentities, MembershipStatus
 from gossamer.node.peer.persistence import Keeper
 from gossamer.node.peer.runtime import Runtime
 from gossamer.node.peer.subscriptions import Subscribers
@@ -51,7 +54,7 @@ from gossamer.node.peer.views import PeerViews
 from gossamer.node.security.certificates import PeerCertificate
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import DescriptorCache
-from gossamer.node.transport.base.base import LocalPeer
+from gossamer.node.transport.base import LocalPeer
 from gossamer.node.transport.links import ConnectionPool, PoolEvents
 from gossamer.protocol.kernel.linking import LinkedCode
 from gossamer.protocol.peer.codec import Codec

@@ -17,7 +17,7 @@ from gossamer.node.security.sealing import ID_BITS
 from gossamer.node.store import SequenceNumbers, Store
 from gossamer.node.store.store import KnownPeer, StoredSubscription
 from gossamer.node.store.writer import StoreWriter
-from gossamer.node.transport.base.base import PeerIdentity
+from gossamer.node.transport.base import PeerIdentity
 
 T = TypeVar("T")
 

@@ -20,12 +20,12 @@ from gossamer.node.peer.batches.event_batches import EventBatches
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.core import SELF, Box, Core, Delivery, Record, unreachable
 from gossamer.node.peer.frames.events import EventMemory
-from gossamer.node.peer.frames.flows import Cause
+from gossamer.node.peer.frames.frame_types import Cause
 from gossamer.node.peer.frames.publishers import PublisherService
 from gossamer.node.peer.frames.wire import Wire
 from gossamer.node.peer.load.sender import FrameSender
-from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.connection import Together
+from gossamer.node.transport.schema import Frame
 from gossamer.protocol.kernel.errors import CapacityError
 from gossamer.protocol.kernel.records import BODY, FROM, KIND, TO
 from gossamer.protocol.peer.codec import held_handles

@@ -10,9 +10,8 @@ from typing import Final
 import attrs
 import trio
 
-from gossamer.node.monitoring.cluster import SECTORS, Report
 from gossamer.node.monitoring.logs import log
-from gossamer.node.monitoring.members import MemberTable
+from gossamer.node.monitoring.members import SECTORS, MemberTable, Report
 from gossamer.node.monitoring.metric_labels import LINKS, NO_LINK, RANDOM_VIEW
 from gossamer.node.monitoring.metrics import Counters, Gauges, RateMeter
 from gossamer.node.page.snapshot import PeerView, Queues, Rates, Snapshot, ring_fraction
@@ -22,7 +21,7 @@ from gossamer.node.peer.frames.events import EventMemory
 from gossamer.node.peer.frames.frame_types import MAX_TROUBLE, MAX_TROUBLES
 from gossamer.node.peer.load.overload import Overloads
 from gossamer.node.peer.load.sender import PoolSender
-from gossamer.node.peer.membership.status import MembershipStatus
+from gossamer.node.peer.membership.admission import MembershipStatus
 from gossamer.node.peer.subscriptions import Subscribers
 from gossamer.node.transport.connection import Connection
 from gossamer.node.transport.links import ConnectionPool

@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from gossamer.node.errors import ClusterFolderError
-from gossamer.node.transport.base.frames import plain_value
+from gossamer.node.transport.frames import plain_value
 from gossamer.protocol.kernel.errors import ConfigError
 
 # Addresses as tokens and descriptors carry them: hosts and ports, few and short.

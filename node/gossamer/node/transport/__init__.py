@@ -2,12 +2,13 @@
 
 Read in this order; each needs only those before it:
 
-- `base`: what a transport is, every bound and time with its reason, frames to and from bytes, and
-  room for those who have not shown yet who they are
-- `streams`: non-blocking byte streams, TLS, graceful close, several addresses dialled at once
-- `queues`: frames that wait to be written
+- `base`: what a transport is; `limits`: every bound and time with its reason, and room for those
+  who have not shown yet who they are
+- `schema`, `frames`: what frames may hold, and frames to and from bytes
+- `byte_streams`: non-blocking byte streams, TLS, graceful close, several addresses dialled at once
+- `send_queue`, `writer`: frames that wait to be written, and what writes them
 - `handshake`: the hello that both ends exchange before anything else
-- `connection`: one admitted peer over one byte stream, `keep_alive`: whether it is still there
+- `connection`: one admitted peer over one byte stream
 - `tcp`: connections over TCP with TLS
 - `links`: at most one connection to each peer, dialled when there is need
 

@@ -19,19 +19,18 @@ from contextlib import suppress
 import trio
 
 from gossamer.node.errors import BadFrame, FrameTooLarge, TransportBroken
-from gossamer.node.transport.base.base import CHUNK_BYTES, Admitted, Cause, Farewell, PeerIdentity
-from gossamer.node.transport.base.frames import (
+from gossamer.node.transport.base import CHUNK_BYTES, Admitted, Cause, Farewell, PeerIdentity
+from gossamer.node.transport.byte_streams import close_stream, drain
+from gossamer.node.transport.frames import (
     CONTROL_FRAMES,
     FrameReader,
     encode_frame,
     encode_goodbye,
 )
-from gossamer.node.transport.base.limits import HEADER_BYTES, FloodError, Limits, Throttle
-from gossamer.node.transport.base.schema import Frame, FrameTypes
-from gossamer.node.transport.queues.connection_maintenance import ConnectionMaintenance, KeepAlive
-from gossamer.node.transport.queues.send_queue import Backlog, Flow, SendQueue
-from gossamer.node.transport.queues.writer import ConnectionStats, Writer
-from gossamer.node.transport.streams.byte_streams import close_stream, drain
+from gossamer.node.transport.limits import HEADER_BYTES, FloodError, Limits, Throttle
+from gossamer.node.transport.schema import Frame, FrameTypes
+from gossamer.node.transport.send_queue import Backlog, Flow, SendQueue
+from gossamer.node.transport.writer import ConnectionMaintenance, ConnectionStats, KeepAlive, Writer
 from gossamer.protocol.kernel.errors import RemoteProtocolError
 
 OnFrame = Callable[[Frame], Awaitable[None]]

@@ -30,7 +30,7 @@ from gossamer.node.errors import (
     PeerRefused,
     RefusedByPeer,
 )
-from gossamer.node.transport.base.base import (
+from gossamer.node.transport.base import (
     Address,
     Admitted,
     Cause,
@@ -39,16 +39,16 @@ from gossamer.node.transport.base.base import (
     PeerIdentity,
     Verify,
 )
-from gossamer.node.transport.base.frames import (
+from gossamer.node.transport.byte_streams import drain
+from gossamer.node.transport.frames import (
     CONTROL_FRAMES,
     NONCE_BYTES,
     FrameReader,
     encode_frame,
     encode_goodbye,
 )
-from gossamer.node.transport.base.limits import Limits
-from gossamer.node.transport.base.schema import Frame
-from gossamer.node.transport.streams.byte_streams import drain
+from gossamer.node.transport.limits import Limits
+from gossamer.node.transport.schema import Frame
 from gossamer.protocol.kernel.errors import ConfigError, RemoteProtocolError
 
 # 2: events carry the version of their schema, and lookups of places what the newcomer holds.

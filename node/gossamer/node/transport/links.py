@@ -16,7 +16,7 @@ import attrs
 import trio
 
 from gossamer.node.errors import PeerUnreachable, TransportBroken
-from gossamer.node.transport.base.base import (
+from gossamer.node.transport.base import (
     Address,
     Admitted,
     Cause,
@@ -25,12 +25,11 @@ from gossamer.node.transport.base.base import (
     PeerIdentity,
     Transport,
 )
-from gossamer.node.transport.base.limits import Attempts, BackOff, Limits
-from gossamer.node.transport.base.schema import Frame, FrameTypes
 from gossamer.node.transport.connection import NOTHING, Connection, Together
-from gossamer.node.transport.queues.connection_maintenance import ConnectionMaintenance
-from gossamer.node.transport.queues.send_queue import Backlog, Flow
-from gossamer.node.transport.queues.writer import Traffic
+from gossamer.node.transport.limits import Attempts, BackOff, Limits
+from gossamer.node.transport.schema import Frame, FrameTypes
+from gossamer.node.transport.send_queue import Backlog, Flow
+from gossamer.node.transport.writer import ConnectionMaintenance, Traffic
 from gossamer.protocol.kernel.errors import RemoteProtocolError
 
 # How often connections without use are looked for, in parts of the time they may stay.

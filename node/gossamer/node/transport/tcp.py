@@ -20,21 +20,20 @@ from gossamer.node.errors import (
     RefusedByPeer,
     RequestError,
 )
-from gossamer.node.transport.base.admission_room import Doors, address_group, warn_of_crowd
-from gossamer.node.transport.base.base import Address, Admitted, Handler, LocalPeer, Verify
-from gossamer.node.transport.base.limits import Limits
-from gossamer.node.transport.handshake import broken_handshake, introduce
-from gossamer.node.transport.streams.byte_streams import (
+from gossamer.node.transport.base import Address, Admitted, Handler, LocalPeer, Verify
+from gossamer.node.transport.byte_streams import (
     STAGGER_SECONDS,
     AllFailedError,
     NonBlockingStream,
     TcpStream,
+    TlsStream,
     describe,
     drain,
     first_success,
     interleave,
 )
-from gossamer.node.transport.streams.tls import TlsStream
+from gossamer.node.transport.handshake import broken_handshake, introduce
+from gossamer.node.transport.limits import Doors, Limits, address_group, warn_of_crowd
 
 # Every interface; a machine without that version of IP is not an error.
 WILDCARDS = ("0.0.0.0", "::")

@@ -13,7 +13,6 @@ from typing import ClassVar, Final
 
 from attrs import field, frozen
 
-from gossamer.protocol.content.errors import WrongValueError
 from gossamer.protocol.content.limits import MAX_STRING
 from gossamer.protocol.content.values import (
     Kind,
@@ -26,7 +25,7 @@ from gossamer.protocol.content.values import (
     parse_date,
     quoted,
 )
-from gossamer.protocol.kernel.errors import ConfigError
+from gossamer.protocol.kernel.errors import ConfigError, WrongValueError
 
 MAX_ENUMERATION: Final = 1 << 16
 MAX_DECIMAL_DIGITS: Final = 15

@@ -23,10 +23,14 @@ from gossamer.protocol.content.attributes import (
     IntegerAttribute,
     StringAttribute,
 )
-from gossamer.protocol.content.errors import ContentError, UnknownAttributeError, WrongValueError
 from gossamer.protocol.content.limits import MAX_ATTRIBUTES, MAX_KNOWN_ATTRIBUTES, MAX_NAME
 from gossamer.protocol.content.values import Kind, Value, canonical, kind_of, literal, parse_date
-from gossamer.protocol.kernel.errors import ConfigError
+from gossamer.protocol.kernel.errors import (
+    ConfigError,
+    ContentError,
+    UnknownAttributeError,
+    WrongValueError,
+)
 
 __all__ = [
     "RESERVED_NAMES",

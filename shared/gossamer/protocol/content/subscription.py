@@ -19,12 +19,6 @@ from gossamer.protocol.content.attributes import (
     StringAttribute,
     check_constant,
 )
-from gossamer.protocol.content.errors import (
-    ContentError,
-    ContradictionError,
-    UnknownAttributeError,
-    WrongValueError,
-)
 from gossamer.protocol.content.grammar import (
     BOX_OPERATORS,
     Comparison,
@@ -43,7 +37,13 @@ from gossamer.protocol.content.values import (
     prefix_successor,
     quoted,
 )
-from gossamer.protocol.kernel.errors import ExpressionError
+from gossamer.protocol.kernel.errors import (
+    ContentError,
+    ContradictionError,
+    ExpressionError,
+    UnknownAttributeError,
+    WrongValueError,
+)
 
 
 @frozen

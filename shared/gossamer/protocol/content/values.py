@@ -20,8 +20,8 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.limits import MAX_CONTENT_TYPE, MAX_DIGITS, MAX_PAYLOAD_BYTES
+from gossamer.protocol.kernel.errors import ContentError
 
 Number = int | float | Fraction
 Value = int | float | Fraction | str | datetime

@@ -4,8 +4,9 @@ After Majumder, Shrivastava, Rastogi, Srinivasan, "Scalable Content-Based Routin
 Systems" (INFOCOM 2009); sections, figures and equations named in this package are that paper's.
 Read in this order:
 
-- `graphs`: brokers with links, shortest paths, spanning trees, Steiner trees
-- `sample`: documents with subscriptions; `cost`: what documents cost on trees (Eq. 1)
+- `graph`: brokers with links; `paths`, `path_tables`: shortest paths
+- `spanning`, `steiner`, `triples`: spanning trees and Steiner trees
+- `cost`: samples of documents with subscriptions, and what these cost on trees (Eq. 1)
 - `stars`: low-stretch spanning trees
 - `plan`: Algorithm 1, the tree of one group of subscriptions
 - `grouping`, `strategies`: Algorithms 3 and 2, and all strategies of Sec. VII

@@ -11,12 +11,16 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.protocol.dissemination.cost import deliver_by_group, deliveries_on, price_deliveries
-from gossamer.protocol.dissemination.graphs.graph import Graph, Reals, Words, no_weight
-from gossamer.protocol.dissemination.graphs.spanning import Trees, make_trees
+from gossamer.protocol.dissemination.cost import (
+    Sample,
+    deliver_by_group,
+    deliveries_on,
+    price_deliveries,
+)
+from gossamer.protocol.dissemination.graph import Graph, Reals, Words, no_weight
 from gossamer.protocol.dissemination.grouping import merge_by_overlap
 from gossamer.protocol.dissemination.plan import Plan, compute_tree, make_plan, regroup
-from gossamer.protocol.dissemination.sample import Sample
+from gossamer.protocol.dissemination.spanning import Trees, make_trees
 from gossamer.protocol.dissemination.strategies import Routes, adopted
 
 ROUNDS: Final = 6

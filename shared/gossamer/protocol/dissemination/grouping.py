@@ -15,9 +15,8 @@ from collections.abc import Callable
 import attrs
 import numpy as np
 
-from gossamer.protocol.dissemination.graphs.graph import NONE, Reals, Words
-from gossamer.protocol.dissemination.graphs.steiner import cost_of_links
-from gossamer.protocol.dissemination.graphs.tables import join_by_table
+from gossamer.protocol.dissemination.graph import NONE, Reals, Words
+from gossamer.protocol.dissemination.path_tables import join_by_table
 from gossamer.protocol.dissemination.plan import (
     Plan,
     bits_in,
@@ -26,6 +25,7 @@ from gossamer.protocol.dissemination.plan import (
     merge,
     write_documents,
 )
+from gossamer.protocol.dissemination.steiner import cost_of_links
 from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.kernel.struct import Struct
 

@@ -13,18 +13,17 @@ from typing import Final
 import attrs
 import numpy as np
 
-from gossamer.protocol.dissemination.cost import Bill, make_bill
-from gossamer.protocol.dissemination.graphs.graph import Graph, Reals, Words
-from gossamer.protocol.dissemination.graphs.steiner import cost_of_links, least_steiner_cost, trim
-from gossamer.protocol.dissemination.graphs.tables import join_by_table
-from gossamer.protocol.dissemination.graphs.triples import (
+from gossamer.protocol.dissemination.cost import Bill, Sample, make_bill
+from gossamer.protocol.dissemination.graph import Graph, Reals, Words
+from gossamer.protocol.dissemination.path_tables import join_by_table
+from gossamer.protocol.dissemination.plan import Plan, gather_brokers
+from gossamer.protocol.dissemination.steiner import cost_of_links, least_steiner_cost, trim
+from gossamer.protocol.dissemination.triples import (
     BOUND,
     Triples,
     make_triples,
     write_better_tree,
 )
-from gossamer.protocol.dissemination.plan import Plan, gather_brokers
-from gossamer.protocol.dissemination.sample import Sample
 from gossamer.protocol.kernel.errors import CapacityError
 from gossamer.protocol.kernel.rules import rule
 

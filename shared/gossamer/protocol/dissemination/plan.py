@@ -6,15 +6,16 @@ from typing import Final
 
 import numpy as np
 
-from gossamer.protocol.dissemination.cost import cost_on_tree
-from gossamer.protocol.dissemination.graphs.graph import (
+from gossamer.protocol.dissemination.cost import Sample, cost_on_tree
+from gossamer.protocol.dissemination.graph import (
     Graph,
     Reals,
     Words,
     Workspace,
     make_workspace,
 )
-from gossamer.protocol.dissemination.graphs.spanning import (
+from gossamer.protocol.dissemination.path_tables import PathTable, join_by_table, make_path_table
+from gossamer.protocol.dissemination.spanning import (
     Trees,
     complete_tree,
     hang_up,
@@ -23,8 +24,6 @@ from gossamer.protocol.dissemination.graphs.spanning import (
     new_mark,
     write_shortest_path_tree,
 )
-from gossamer.protocol.dissemination.graphs.tables import PathTable, join_by_table, make_path_table
-from gossamer.protocol.dissemination.sample import Sample
 from gossamer.protocol.dissemination.stars import (
     WIDTH,
     Stars,

@@ -18,17 +18,16 @@ from typing import Final
 import attrs
 import numpy as np
 
-from gossamer.protocol.dissemination.cost import Bill, Deliveries, price_deliveries
-from gossamer.protocol.dissemination.graphs.spanning import (
+from gossamer.protocol.dissemination.cost import Bill, Deliveries, Sample, price_deliveries
+from gossamer.protocol.dissemination.path_tables import join_by_table
+from gossamer.protocol.dissemination.plan import Plan
+from gossamer.protocol.dissemination.spanning import (
     Trees,
     complete_tree,
     hang_up,
     make_trees,
 )
-from gossamer.protocol.dissemination.graphs.steiner import cost_of_links
-from gossamer.protocol.dissemination.graphs.tables import join_by_table
-from gossamer.protocol.dissemination.plan import Plan
-from gossamer.protocol.dissemination.sample import Sample
+from gossamer.protocol.dissemination.steiner import cost_of_links
 from gossamer.protocol.kernel.rules import rule
 
 CHANNELS: Final = 100

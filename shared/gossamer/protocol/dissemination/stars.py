@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer.protocol.dissemination.cost import cost_on_tree
-from gossamer.protocol.dissemination.graphs.graph import NONE, Graph, Reals, Words, Workspace
-from gossamer.protocol.dissemination.graphs.paths import pop_nearest, raise_in_heap, reach
-from gossamer.protocol.dissemination.graphs.spanning import Trees, hung_up, new_mark
+from gossamer.protocol.dissemination.graph import NONE, Graph, Reals, Words, Workspace
+from gossamer.protocol.dissemination.paths import pop_nearest, raise_in_heap, reach
+from gossamer.protocol.dissemination.spanning import Trees, hung_up, new_mark
 from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.kernel.struct import Struct
 

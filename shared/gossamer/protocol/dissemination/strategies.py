@@ -17,17 +17,16 @@ from typing import Final
 import attrs
 import numpy as np
 
-from gossamer.protocol.dissemination.cost import Bill, price
-from gossamer.protocol.dissemination.graphs.graph import Reals, Words
-from gossamer.protocol.dissemination.graphs.spanning import (
+from gossamer.protocol.dissemination.cost import Bill, Sample, price
+from gossamer.protocol.dissemination.graph import Reals, Words
+from gossamer.protocol.dissemination.grouping import Mergers, Watch, merge_by_gain, merge_by_overlap
+from gossamer.protocol.dissemination.plan import Plan, compute_tree, make_plan, regroup
+from gossamer.protocol.dissemination.spanning import (
     Trees,
     make_trees,
     minimum_spanning_tree,
     shortest_path_tree,
 )
-from gossamer.protocol.dissemination.grouping import Mergers, Watch, merge_by_gain, merge_by_overlap
-from gossamer.protocol.dissemination.plan import Plan, compute_tree, make_plan, regroup
-from gossamer.protocol.dissemination.sample import Sample
 from gossamer.protocol.kernel.errors import InvariantError
 
 MANAGEABLE: Final = 200

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from gossamer.protocol.kernel.dispatch import dispatch
 from gossamer.protocol.kernel.records import (
     BODY,
     FROM,
@@ -21,18 +20,12 @@ from gossamer.protocol.kernel.records import (
     TO,
     UNREACHABLE,
     Outbox,
+    dispatch,
 )
 from gossamer.protocol.kernel.rules import Rule, rule, standalone_rule
 from gossamer.protocol.peer.commands import join_record, largest_step, publish_record, subscribe
-from gossamer.protocol.peer.places.moved_neighbours import on_moved
-from gossamer.protocol.peer.places.moving import (
-    continue_move,
-    on_find_seat,
-    on_seat_found,
-)
-from gossamer.protocol.peer.places.placement import keep_entries, take_place
 from gossamer.protocol.peer.record_table import records as kinds
-from gossamer.protocol.peer.record_table.table import Sort
+from gossamer.protocol.peer.record_table.fields import Sort
 from gossamer.protocol.peer.recovery.answering import compare_elsewhere, on_compare
 from gossamer.protocol.peer.recovery.comparing import (
     compare_on,
@@ -83,13 +76,13 @@ from gossamer.protocol.peer.rendezvous.publication import (
 )
 from gossamer.protocol.peer.rendezvous.replay import on_replay_offer, on_replay_wanted
 from gossamer.protocol.peer.rendezvous.ring_offers import offer_last_round, on_ring_offer
-from gossamer.protocol.peer.routing.table import remove_source
 from gossamer.protocol.peer.sampling.sampler import sample_link_broke
 from gossamer.protocol.peer.settings.profile import (
     LOAD,
 )
 from gossamer.protocol.peer.state.event_logs import LONG_AGO, NEXT_AT, TASK
 from gossamer.protocol.peer.state.links import handle_in, is_off_ring, note_heard, settle_ring
+from gossamer.protocol.peer.state.routing_table import remove_source
 from gossamer.protocol.peer.state.state import (
     GREETINGS,
     WANTED,
@@ -100,7 +93,6 @@ from gossamer.protocol.peer.topology.fingers import (
     on_finger_reply,
     on_finger_request,
 )
-from gossamer.protocol.peer.topology.gossip import SAMPLING
 from gossamer.protocol.peer.topology.guests import on_find_host, on_host_found, visit_host
 from gossamer.protocol.peer.topology.load_shifting import on_load_shifted, shift_load
 from gossamer.protocol.peer.topology.membership import (
@@ -112,8 +104,14 @@ from gossamer.protocol.peer.topology.membership import (
     on_place_found,
     repair_ring,
 )
+from gossamer.protocol.peer.topology.moving import (
+    continue_move,
+    on_find_seat,
+    on_seat_found,
+)
+from gossamer.protocol.peer.topology.placement import keep_entries, on_moved, take_place
+from gossamer.protocol.peer.topology.tman import SAMPLING, on_tman_reply, on_tman_request
 from gossamer.protocol.peer.topology.tman import on_overlay_timer as trade_links
-from gossamer.protocol.peer.topology.tman import on_tman_reply, on_tman_request
 
 __all__ = [
     "ABOUT_EVENTS",

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 import psutil
 
-from gossamer.protocol.kernel.dispatch import dispatch
-from gossamer.protocol.kernel.records import KIND, TO, UNREACHABLE, Outbox
+from gossamer.protocol.kernel.records import KIND, TO, UNREACHABLE, Outbox, dispatch
 from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.peer.prefetching import approach, hint
 from gossamer.protocol.peer.record_table.records import OVERLAY_TIMER, SAMPLE_TIMER
@@ -34,11 +33,15 @@ from gossamer.protocol.peer.settings.profile import coarse_range
 from gossamer.protocol.peer.state.links import drop_link
 from gossamer.protocol.peer.state.state import State, make_state
 from gossamer.protocol.peer.step import TIMERS, largest_step, step
-from gossamer.protocol.peer.topology.gossip import GOSSIP
-from gossamer.protocol.peer.topology.tman import overlay_hint
-from gossamer.sim.bench.event_benchmarks import EVENT_BENCHMARKS, EVENT_UNITS
-from gossamer.sim.bench.gossip_benchmarks import GOSSIP_BENCHMARKS, GOSSIP_UNITS
-from gossamer.sim.bench.measurement import Measurement, state_bytes
+from gossamer.protocol.peer.topology.tman import GOSSIP, overlay_hint
+from gossamer.sim.bench.engine_benchmarks import (
+    EVENT_BENCHMARKS,
+    EVENT_UNITS,
+    GOSSIP_BENCHMARKS,
+    GOSSIP_UNITS,
+    Measurement,
+    state_bytes,
+)
 from gossamer.sim.engine.cycle_engine import CycleEngine, fill_random_views, make_network
 from gossamer.sim.studies.peers.inputs.scenario import Subscriptions
 from gossamer.sim.studies.peers.inputs.workload import Workload

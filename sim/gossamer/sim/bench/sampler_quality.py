@@ -24,9 +24,12 @@ from gossamer.protocol.peer.sampling.sampler import (
     make_sampler,
     sample_step,
 )
-from gossamer.sim.custom.library.graphs import clustering, mean_path_length
+from gossamer.sim.custom.library import clustering, mean_path_length
 from gossamer.sim.engine.cycle_engine import CycleEngine, fill_random_views, make_network
-from gossamer.sim.studies.peers.measuring.graph_measures import in_degrees, undirected_view_graph
+from gossamer.sim.studies.peers.measuring.overlay_measures import (
+    sampled_in_degrees,
+    undirected_view_graph,
+)
 
 # Broadcasts over the views of a sampler: how many nodes does a message reach?
 #
@@ -164,7 +167,7 @@ class Overlay:
         """The graph of the views of the nodes that are up: of neighbours where there are such."""
         sampler = broadcast_views(self.sampler)
         graph = undirected_view_graph(sampler, self.alive)
-        degrees = in_degrees(sampler, self.alive)
+        degrees = sampled_in_degrees(sampler, self.alive)
         sources = self._draws.permutation(graph.shape[0])[:SOURCES]
         return Graph(
             clustering(graph),

@@ -1,19 +1,21 @@
 """Churn: who is online when.
 
-`trace` holds the one data type, `ChurnTrace`; `files` reads and writes it by file name, through
-`avt` (text) and `parquet`, and reads the `lists` of other programs; `synthetic` generates it from a
-specification whose session lengths are the distributions of `lifetimes`. Studies, workloads as
+`trace` holds the one data type, `ChurnTrace`; `files` reads and writes it by file name, as
+text or as `parquet`, and reads the `lists` of other programs; `synthetic` generates it from a
+specification with distributions of session lengths. Studies, workloads as
 tables and `gossamer.replay` import from here, most of it by this module's names. Begin with
 `trace`.
 """
 
 from gossamer.sim.churn.files import read_trace, write_trace
-from gossamer.sim.churn.lifetimes import Lifetimes, Pareto, Weibull
 from gossamer.sim.churn.synthetic import (
     ChurnSpec,
     CorrelatedFailure,
     FlashCrowd,
+    Lifetimes,
+    Pareto,
     StationaryChurn,
+    Weibull,
     generate,
 )
 from gossamer.sim.churn.trace import LONGEST_S, ChurnTrace, Transitions

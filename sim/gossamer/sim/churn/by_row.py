@@ -14,8 +14,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.sim.churn.lifetimes import Floats, Lifetimes, above
-from gossamer.sim.churn.synthetic import FlashCrowd
+from gossamer.sim.churn.synthetic import FlashCrowd, Floats, Lifetimes, above
 from gossamer.sim.churn.trace import ChurnTrace
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.study.draws import Int64s, uniform

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from gossamer.sim.churn.by_row import DAY_S, ChurnByRow, Turn
-from gossamer.sim.churn.lifetimes import Floats, Lifetimes, Pareto, Weibull
+from gossamer.sim.churn.synthetic import Floats, Lifetimes, Pareto, Weibull
 from gossamer.sim.churn.trace import ChurnTrace
 from gossamer.sim.errors import ScenarioError
 

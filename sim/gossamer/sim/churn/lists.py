@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer.protocol.content.encodings import EncodingError, decoded
-from gossamer.sim.churn.avt import unpacked
+from gossamer.sim.churn.files import unpacked
 from gossamer.sim.churn.trace import LONGEST_S, ChurnTrace, Floats, Nodes, first_fault
 from gossamer.sim.engine.latency_files.text_files import (
     NUMBER,

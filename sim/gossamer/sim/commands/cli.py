@@ -143,7 +143,7 @@ def begin(context: typer.Context, studies: Studies = None) -> None:
     context.call_on_close(lambda: gc.set_threshold(*before))
     gc.set_threshold(*_GARBAGE)
     if studies:
-        from gossamer.sim.study.registry import name_studies
+        from gossamer.sim.study.scenarios import name_studies
 
         name_studies(studies)
 
@@ -172,8 +172,7 @@ def run(
     """Run a scenario and write a folder of results."""
     with waiting(_STARTING):
         from gossamer.sim.commands.looking import look_of
-        from gossamer.sim.commands.run import Options, run_scenario
-        from gossamer.sim.commands.workloads import workload_overrides
+        from gossamer.sim.commands.run import Options, run_scenario, workload_overrides
         from gossamer.sim.study.plot import plot_options
         from gossamer.sim.study.scenarios import default_scenario, placed_errors, read_scenario
 
@@ -209,11 +208,13 @@ def check(
     with waiting("checking"):
         from rich.console import Console
 
-        from gossamer.sim.commands.destination import new_destination
-        from gossamer.sim.commands.run import default_name
-        from gossamer.sim.commands.workloads import workload_overrides
-        from gossamer.sim.study.registry import study_of
-        from gossamer.sim.study.scenarios import default_scenario, placed_errors, read_scenario
+        from gossamer.sim.commands.run import default_name, new_destination, workload_overrides
+        from gossamer.sim.study.scenarios import (
+            default_scenario,
+            placed_errors,
+            read_scenario,
+            study_of,
+        )
 
         overrides = _overrides(changes, trace=trace, seed=seed, nodes=nodes, rounds=rounds)
         overrides = workload_overrides(scenario, workloads or (), overrides)
@@ -257,7 +258,7 @@ def replay(
     with waiting(_STARTING):
         from gossamer.sim.commands.looking import look_of
         from gossamer.sim.commands.run import Options, run_scenario
-        from gossamer.sim.studies.peers.replay import replay_scenario
+        from gossamer.sim.studies.peers.inputs.scenario_file import replay_scenario
         from gossamer.sim.study.plot import plot_options
 
         overrides = _overrides(changes, round_s=round_s, seed=seed, nodes=nodes, rounds=rounds)
@@ -359,8 +360,7 @@ def compare(
     with waiting("reading results"):
         from rich.console import Console
 
-        from gossamer.sim.results.comparison import compare_folders
-        from gossamer.sim.results.tables import comparison_table
+        from gossamer.sim.results.tables import compare_folders, comparison_table
 
         table = comparison_table(compare_folders(results))
     Console().print(table)
@@ -419,7 +419,7 @@ def export(
 
 def _overrides(changes: Sequence[str] | None, **options: object) -> dict[str, object]:
     """What the command line puts in place of the scenario's values, by dotted key."""
-    from gossamer.sim.study.toml_files import parse_override
+    from gossamer.sim.study.scenario_format import parse_override
 
     given = {key: value for key, value in options.items() if value is not None}
     if "trace" in given:

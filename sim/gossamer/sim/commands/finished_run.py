@@ -23,12 +23,12 @@ from rich.text import Text
 from gossamer.sim.commands.printed import Printed, frame_of
 from gossamer.sim.errors import ResultsError, SimulationError, UnknownNameError
 from gossamer.sim.results.held import held
-from gossamer.sim.results.overlays.snapshots import MOST_NODES, read_snapshot, snapshot_rounds
+from gossamer.sim.results.overlay_files import MOST_NODES, read_snapshot, snapshot_rounds
 from gossamer.sim.results.results import SCENARIO_FILE, Results, whole_folder, write_results
 from gossamer.sim.results.tables import remarks, summary_table
 from gossamer.sim.study.contract import RunRecord
 from gossamer.sim.study.records import Measure
-from gossamer.sim.study.registry import PEERS, AnyStudy, study_of_values
+from gossamer.sim.study.scenarios import PEERS, AnyStudy, study_of_values
 from gossamer.sim.study.watching import KIND, NODE, SOURCE, TARGET, Overlay
 
 if TYPE_CHECKING:

@@ -12,12 +12,18 @@ from typing import Any
 import attrs
 
 from gossamer.sim.errors import ResultsError, ScenarioError
-from gossamer.sim.results.overlays.export import SUFFIXES, export_overlay, format_of
-from gossamer.sim.results.overlays.snapshots import SnapshotWriter, read_snapshot, snapshot_rounds
+from gossamer.sim.results.overlay_files import (
+    SUFFIXES,
+    SnapshotWriter,
+    export_overlay,
+    format_of,
+    read_snapshot,
+    snapshot_rounds,
+)
 from gossamer.sim.results.results import Results, read_results
 from gossamer.sim.study.contract import AnyScenario, Study
 from gossamer.sim.study.records import Table
-from gossamer.sim.study.registry import study_of
+from gossamer.sim.study.scenarios import study_of
 from gossamer.sim.study.watching import Watch, watched_by
 
 _PORTS = 65_535

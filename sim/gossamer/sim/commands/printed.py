@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from rich.console import Console, RenderableType
 
-from gossamer.sim.results.comparison import Comparison
-from gossamer.sim.results.tables import comparison_table
+from gossamer.sim.results.tables import Comparison, comparison_table
 
 _PAGE: Final = '<pre style="line-height: normal; font-family: monospace">{code}</pre>'
 _WIDE: Final = 120

@@ -14,11 +14,10 @@ from typing import Any
 from rich.console import Console
 
 from gossamer.command.tables import FittingTable
-from gossamer.sim.commands.destination import free_folder
 from gossamer.sim.commands.progress import progress_bars
+from gossamer.sim.commands.run import free_folder
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.results.held import held
-from gossamer.sim.results.names import file_name
+from gossamer.sim.results.held import file_name, held
 from gossamer.sim.results.results import whole_folder
 from gossamer.sim.study.plot import PlotOptions, plots_as
 

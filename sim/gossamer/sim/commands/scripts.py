@@ -23,14 +23,18 @@ from gossamer.sim.commands.printed import ComparedRuns
 from gossamer.sim.commands.progress import Callback, progress_bars, stops_between_rounds
 from gossamer.sim.custom.language.declarations import ConfiguredProtocol, ProtocolType
 from gossamer.sim.errors import ScenarioError, SimulationError
-from gossamer.sim.results.comparison import compare as compare_summaries
-from gossamer.sim.results.names import file_name
-from gossamer.sim.results.results import Results, read_results
-from gossamer.sim.results.summary import summarise
+from gossamer.sim.results.held import file_name
+from gossamer.sim.results.results import Results, read_results, summarise
+from gossamer.sim.results.tables import compare as compare_summaries
 from gossamer.sim.study.contract import AnyScenario, Execution
-from gossamer.sim.study.registry import AnyStudy, kind_of_document, study_of, study_of_kind
-from gossamer.sim.study.scenarios import read_scenario
-from gossamer.sim.study.toml_files import Document, parse_document
+from gossamer.sim.study.scenario_format import Document, parse_document
+from gossamer.sim.study.scenarios import (
+    AnyStudy,
+    kind_of_document,
+    read_scenario,
+    study_of,
+    study_of_kind,
+)
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,29 +12,32 @@ from gossamer.sim.custom.language.declarations import layer
 from gossamer.sim.custom.language.functions import control, initialiser, measure, observer
 from gossamer.sim.custom.language.members import Sampler, Timer, attribute, column, setting
 from gossamer.sim.custom.language.messages import Message, items, message
-from gossamer.sim.custom.library.draws import draw, draw_below, draw_float, draw_other
-from gossamer.sim.custom.library.graphs import (
-    clustering,
-    graph_of,
-    largest_component,
-    mean_path_length,
-)
-from gossamer.sim.custom.library.peers import peer_at, peers_known, random_peer
-from gossamer.sim.custom.library.rows import (
+from gossamer.sim.custom.library import (
     NOBODY,
     add_to,
+    clustering,
     count_in,
+    draw,
+    draw_below,
     draw_but,
+    draw_float,
     draw_from,
+    draw_other,
+    graph_of,
     holds,
     insert_at,
+    largest_component,
+    mean_path_length,
+    peer_at,
+    peers_known,
     place_in,
     put_into,
+    random_peer,
     remove_from,
 )
 from gossamer.sim.custom.node import Node
-from gossamer.sim.custom.overlays import links_in
 from gossamer.sim.custom.protocol import Protocol
+from gossamer.sim.custom.simulation import links_in
 
 __all__ = [
     "NOBODY",

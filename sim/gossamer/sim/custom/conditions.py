@@ -14,8 +14,7 @@ from gossamer.protocol.kernel.draws import mix_many
 from gossamer.sim.custom.event_log import EventLog
 from gossamer.sim.custom.language.declarations import Declarations
 from gossamer.sim.custom.language.places import snake_case
-from gossamer.sim.engine.bandwidth import Bandwidth, Sizes
-from gossamer.sim.engine.latency import Int64s, Latency, no_latency
+from gossamer.sim.engine.latency import Bandwidth, Int64s, Latency, Sizes, no_latency
 from gossamer.sim.engine.link_conditions import LossPeriod, Partition
 
 Floats = npt.NDArray[np.float64]

@@ -24,7 +24,7 @@ from gossamer.sim.custom.language.declarations import (
     check_node,
     declarations_of,
 )
-from gossamer.sim.custom.library.peers import View
+from gossamer.sim.custom.library import View
 
 _MASK: Final = (1 << 64) - 1
 _SPECIAL: Final = ("start", "leave", "unreachable", "timer", "message")

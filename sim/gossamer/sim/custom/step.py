@@ -6,7 +6,6 @@ import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from gossamer.protocol.kernel.dispatch import dispatch
 from gossamer.protocol.kernel.records import (
     BODY,
     KIND,
@@ -16,6 +15,7 @@ from gossamer.protocol.kernel.records import (
     Outbox,
     Words,
     close_record,
+    dispatch,
     open_record,
 )
 from gossamer.protocol.kernel.rules import Rule, inline_rule, rule
@@ -37,7 +37,7 @@ from gossamer.sim.custom.language.declarations import Declarations
 from gossamer.sim.custom.language.members import Timer
 from gossamer.sim.custom.language.places import declaration_error
 from gossamer.sim.custom.language.record_rules import make_function, taking_rule
-from gossamer.sim.custom.library.draws import draw_float
+from gossamer.sim.custom.library import draw_float
 from gossamer.sim.custom.protocol import Part, handler_rule, parts_of
 from gossamer.sim.engine.cycle_engine import join_via
 from gossamer.sim.engine.link_conditions import DELAY_BITS, LATER

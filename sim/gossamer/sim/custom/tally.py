@@ -17,10 +17,9 @@ from gossamer.sim.custom.event_log import EventLog
 from gossamer.sim.custom.language.context import LATER_WORDS, LOGGED, is_due
 from gossamer.sim.custom.language.messages import KINDS, MessageClass
 from gossamer.sim.custom.protocol import Part
-from gossamer.sim.engine.bandwidth import Sizes, bytes_of
-from gossamer.sim.engine.latency import Int64s
+from gossamer.sim.engine.latency import Int64s, Sizes, bytes_of
 from gossamer.sim.engine.link_conditions import LATER
-from gossamer.sim.engine.windows.collectors import Collectors
+from gossamer.sim.engine.windows.worker_pool import Collectors
 from gossamer.sim.errors import SimulationError
 
 _NO_MESSAGE: Final = -1

@@ -28,14 +28,17 @@ from gossamer.protocol.kernel.records import (
     Words,
 )
 from gossamer.protocol.kernel.rules import inline_rule
-from gossamer.sim.engine.bandwidth import (
+from gossamer.sim.engine.event_queue import NOW, RECORD, EventQueue, enlist, push
+from gossamer.sim.engine.latency import (
     Bandwidth,
+    Int64s,
+    Latency,
     make_bandwidth,
+    no_latency,
     ticks_to_enter,
     ticks_to_leave,
+    trip_ticks,
 )
-from gossamer.sim.engine.event_queue import NOW, RECORD, EventQueue, enlist, push
-from gossamer.sim.engine.latency import Int64s, Latency, no_latency, trip_ticks
 from gossamer.sim.errors import ScenarioError
 
 LOST_ON_WAY, DUPLICATED, PARTED, OVERFLOWED, FULL_UP, FULL_DOWN = 0, 1, 2, 3, 4, 5

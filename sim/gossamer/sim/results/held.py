@@ -94,3 +94,16 @@ def _holder(descriptor: int) -> str:
         return "another process"
     number, host = told
     return f"process {number}" + ("" if host == socket.gethostname() else f" of {host}")
+
+
+# Names of result folders, and of those of what is not finished yet.
+
+
+# Behind the name of a folder, that of what is kept until it is whole.
+UNFINISHED: Final = ".unfinished"
+
+
+def file_name(text: str) -> str:
+    """``text`` as part of a file name."""
+    kept = "".join(c if c.isalnum() or c in "-_." else "-" for c in text)
+    return kept.lstrip(".")[:100] or "run"

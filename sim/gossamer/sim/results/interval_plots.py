@@ -23,8 +23,7 @@ from gossamer.sim.results.plot_style import (
     shortened,
 )
 from gossamer.sim.study.plot import Plot
-from gossamer.sim.study.records import Measure
-from gossamer.sim.study.statistics import Floats
+from gossamer.sim.study.records import Floats, Measure
 
 # Letters below bars that fit beside each other; longer ones are slanted.
 _ROOM: Final = 60

@@ -8,10 +8,10 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from gossamer.sim.results.measures import all_measures
+from gossamer.sim.results.tables import all_measures
 from gossamer.sim.study.contract import RunRecord
 from gossamer.sim.study.plot import Plot
-from gossamer.sim.study.registry import study_of_values
+from gossamer.sim.study.scenarios import study_of_values
 
 _STYLE = """
 :root { color-scheme: light; }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -10,10 +11,123 @@ from rich.console import Console
 from rich.text import Text
 
 from gossamer.command.tables import FittingTable
-from gossamer.sim.results.comparison import Comparison
-from gossamer.sim.results.measures import all_measures
-from gossamer.sim.results.summary import dump_json
-from gossamer.sim.study.registry import study_of_values
+from gossamer.sim.results.results import dump_json, read_results
+from gossamer.sim.study.records import Measure
+from gossamer.sim.study.scenarios import known_kinds, study_of_kind, study_of_values
+
+# The measures of runs of several kinds: what each study has of them.
+
+
+def all_measures(summaries: Iterable[Mapping[str, Any]]) -> list[Measure]:
+    """The measures of the kinds of runs that ``summaries`` are of, each once.
+
+    Where kinds share a measure, it keeps the place that the first kind gives it, and the words of
+    the last.
+
+    Raises:
+        ScenarioError: there is no study of one of these kinds.
+    """
+    met: dict[str, dict[str, Measure]] = {}
+    for summary in summaries:
+        study = study_of_values(summary["scenario"])
+        of_kind = met.setdefault(study.kind, {})
+        of_kind |= {measure.key: measure for measure in study.measures_of(summary)}
+    order = [kind for kind in known_kinds() if kind in met]
+    found = {key: measure for kind in order for key, measure in met[kind].items()}
+    return list(found.values())
+
+
+def measures_by_key() -> dict[str, Measure]:
+    """The measures of all studies that can be found; where they share one, that of the first."""
+    studies = [study_of_kind(kind) for kind in reversed(known_kinds())]
+    return {measure.key: measure for study in studies for measure in study.measures}
+
+
+# Results of several runs side by side, measure by measure.
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonRow:
+    """One measure of one system over several runs; ``changes`` are relative to the first run."""
+
+    system: str
+    measure: str
+    values: tuple[float | None, ...]
+    changes: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Several runs measure by measure.
+
+    Attributes:
+        runs: what they are called, such as their result folders.
+        seeds: the seed of each run.
+        hashes: the result hash of each run.
+        same_scenario: whether all runs had the same scenario, seeds aside.
+        rows: one row per system and measure that any of the runs has.
+        measures: those of the rows, by key.
+    """
+
+    runs: tuple[str, ...]
+    seeds: tuple[int, ...]
+    hashes: tuple[str, ...]
+    same_scenario: bool
+    rows: tuple[ComparisonRow, ...]
+    measures: Mapping[str, Measure]
+
+
+def compare_folders(paths: Sequence[Path]) -> Comparison:
+    """Set the results in ``paths`` side by side, the first as the reference.
+
+    Raises:
+        ResultsError: one of ``paths`` holds no results.
+        ScenarioError: there is no study of the kind of one of them.
+    """
+    return compare([(str(path), read_results(path).summary) for path in paths])
+
+
+def compare(runs: Sequence[tuple[str, Mapping[str, Any]]]) -> Comparison:
+    """Set runs side by side, the first as the reference.
+
+    Args:
+        runs: of each what it is called, and the content of its ``summary.json``.
+
+    Raises:
+        ScenarioError: there is no study of the kind of one of them.
+    """
+    summaries = [summary for _, summary in runs]
+    systems = list(dict.fromkeys(name for summary in summaries for name in summary["systems"]))
+    measures = all_measures(summaries)
+    rows = []
+    for system in systems:
+        of_system = [summary["systems"].get(system, {}) for summary in summaries]
+        for measure in measures:
+            values = tuple(entry.get(measure.key) for entry in of_system)
+            if any(value is not None for value in values):
+                changes = tuple(_relative_change(values[0], value) for value in values)
+                rows.append(ComparisonRow(system, measure.key, values, changes))
+    return Comparison(
+        runs=tuple(name for name, _ in runs),
+        seeds=tuple(summary["seed"] for summary in summaries),
+        hashes=tuple(summary["result_hash"] for summary in summaries),
+        same_scenario=all(_seedless(one) == _seedless(summaries[0]) for one in summaries),
+        rows=tuple(rows),
+        measures={measure.key: measure for measure in measures},
+    )
+
+
+def _seedless(summary: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in summary["scenario"].items() if key != "seed"}
+
+
+def _relative_change(reference: float | None, value: float | None) -> float | None:
+    if reference is None or value is None:
+        return None
+    if reference == value:
+        return 0.0
+    return (value - reference) / abs(reference) if reference else None
+
 
 SAME_CHANGE = 5e-4  # smaller relative changes are printed as none
 SIDE_BY_SIDE = 6  # more systems than this stand below each other

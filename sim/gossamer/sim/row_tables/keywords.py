@@ -12,10 +12,10 @@ import pyarrow as pa
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from gossamer.protocol.dissemination.graphs.graph import Graph
+from gossamer.protocol.dissemination.graph import Graph
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.row_tables.table import Field, RowTable, list_array
-from gossamer.sim.studies.dissemination.inputs.workload import Locality, Workload
+from gossamer.sim.studies.dissemination.workload import Locality, Workload
 from gossamer.sim.study.draws import Floats, Int64s, choices, distinct_choices, uniform
 
 # The keyword workload of Sec. VII-A with every row drawn for itself.

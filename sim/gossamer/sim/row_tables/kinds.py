@@ -12,8 +12,8 @@ import attrs
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.row_tables.table import RowTable
 from gossamer.sim.studies.peers.inputs.scenario import Subscriptions
+from gossamer.sim.study.scenario_format import check_keys
 from gossamer.sim.study.scenarios import matches_type, to_whole
-from gossamer.sim.study.toml_files import check_keys
 
 SECTION = "workload."
 # Kinds that can be made from a file.
@@ -122,7 +122,7 @@ def _vinifera(request: WorkloadRequest) -> RowWorkload:
 
 def _siena(request: WorkloadRequest) -> RowWorkload:
     from gossamer.sim.row_tables.subscriptions import SienaRows
-    from gossamer.sim.studies.tree_brokers.workloads.siena import Siena
+    from gossamer.sim.studies.tree_brokers.siena import Siena
 
     spec = Siena(**(typed(Siena, request.settings) | {"seed": request.seed}))
     return SienaRows(subscriptions=request.subscriptions, events=request.events, spec=spec)
@@ -148,9 +148,9 @@ def _covering(request: WorkloadRequest) -> RowWorkload:
 
 def _keywords(request: WorkloadRequest) -> RowWorkload:
     from gossamer.sim.row_tables.keywords import MOST_BROKERS, KeywordTables, make_keyword_rows
-    from gossamer.sim.studies.dissemination.inputs.topologies import barabasi_albert
-    from gossamer.sim.studies.dissemination.inputs.topology_files import read_topology
-    from gossamer.sim.studies.dissemination.inputs.workload import Locality
+    from gossamer.sim.studies.dissemination.topologies import barabasi_albert
+    from gossamer.sim.studies.dissemination.topology_files import read_topology
+    from gossamer.sim.studies.dissemination.workload import Locality
 
     own = ("brokers",)
     chosen = typed(Locality, request.settings, own)
@@ -169,10 +169,10 @@ def _keywords(request: WorkloadRequest) -> RowWorkload:
 
 
 def _commuters(request: WorkloadRequest) -> RowWorkload:
-    from gossamer.sim.row_tables.commuters import CommuterRows
-    from gossamer.sim.studies.tree_brokers.workloads.commuters import Commuters
-    from gossamer.sim.studies.tree_brokers.workloads.scene import MINUTE
-    from gossamer.sim.studies.tree_brokers.workloads.siena import Siena
+    from gossamer.sim.row_tables.subscriptions import CommuterRows
+    from gossamer.sim.studies.tree_brokers.commuters import Commuters
+    from gossamer.sim.studies.tree_brokers.scene import MINUTE
+    from gossamer.sim.studies.tree_brokers.siena import Siena
 
     span = request.settings.get("span", 120 * MINUTE)
     if type(span) is not int or span < 1:

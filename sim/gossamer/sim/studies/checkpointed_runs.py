@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from threading import Thread
 from typing import Any, Final, Protocol, TypeVar
 
 from gossamer.sim.engine.windows.worker_threads import pinned, spread_over_cores
 from gossamer.sim.study.checkpoints import Checkpoints
-from gossamer.sim.study.tasks import Progress
+from gossamer.sim.study.contract import Execution
+from gossamer.sim.study.tasks import Progress, Task, run_tasks
 from gossamer.sim.study.watching import Watch, Watched
 
 CHECKPOINT_EVERY_S: Final = 180.0
@@ -115,3 +116,61 @@ def run_in_threads(
     if failed:
         raise failed[min(failed)]
     return [done[number] for number in range(len(systems))]
+
+
+# Systems of a run side by side: a process each, which share nothing.
+#
+# A system that is finished is kept at once, so that an interrupted run goes on with the others.
+
+
+class Named(Protocol):
+    """The outcome of a task, which says whose it is."""
+
+    @property
+    def name(self) -> str:
+        """Of the system."""
+
+
+One = TypeVar("One", bound=Named)
+
+
+def run_systems(
+    tasks: Mapping[str, Task[One]], scenario: Any, execution: Execution, *, name: str
+) -> dict[str, One]:
+    """The records of systems, in the order of ``tasks``.
+
+    Args:
+        tasks: by system, what runs it.
+        scenario: of the run, by which what is kept is known.
+        execution: how to run; those that are kept at its checkpoint are not run again on resuming.
+        name: of all of them, for progress.
+
+    Raises:
+        ScenarioError: what is kept is of another scenario.
+        SimulationError: a system failed; those that are finished are kept.
+    """
+    folder = execution.checkpoint
+    checkpoints = Checkpoints(folder, scenario) if folder is not None else None
+    kept: dict[str, One] = {}
+    if execution.resume and checkpoints is not None:
+        kept = checkpoints.load_all(tasks)
+    missing = [task for system, task in tasks.items() if system not in kept]
+
+    def keep(record: One) -> None:
+        kept[record.name] = record
+        if checkpoints is not None:
+            checkpoints.save(record.name, record)
+
+    progress = _counting(execution.progress, len(kept))
+    run_tasks(missing, execution.workers, progress, name=name, finished=keep)
+    return {system: kept[system] for system in tasks}
+
+
+def _counting(progress: Progress | None, before: int) -> Callable[[str, int, int], None]:
+    """Progress that counts those that were finished before this run."""
+
+    def report(name: str, done: int, total: int) -> None:
+        if progress is not None:
+            progress(name, before + done, before + total)
+
+    return report

@@ -17,9 +17,9 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from gossamer.protocol.content.errors import ContradictionError
 from gossamer.protocol.content.filters import Filter
 from gossamer.protocol.content.grammar import Comparison, Operator
+from gossamer.protocol.kernel.errors import ContradictionError
 from gossamer.sim.errors import ScenarioError
 
 Quote = dict[str, object]

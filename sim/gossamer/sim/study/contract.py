@@ -1,7 +1,7 @@
 """What a study is: scenarios of one kind, how they are run, and what they leave.
 
 A study is one object of a class derived from `Study`. The command line, result folders, reports and
-sweeps know studies by this class alone and find them by `gossamer.sim.study.registry`, so that one
+sweeps know studies by this class alone and find them by `gossamer.sim.study.scenarios`, so that one
 outside this package works as those do that come with it. A study says
 
 - what its scenarios are (`format`, `alone`),
@@ -26,11 +26,9 @@ from rich.console import RenderableType
 
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.study.plot import Drawing
-from gossamer.sim.study.records import Expected, Measure, Table
-from gossamer.sim.study.scenario_format import ScenarioFormat
-from gossamer.sim.study.statistics import Columns, Row
+from gossamer.sim.study.records import Columns, Expected, Measure, Row, Table
+from gossamer.sim.study.scenario_format import Document, ScenarioFormat
 from gossamer.sim.study.tasks import Progress
-from gossamer.sim.study.toml_files import Document
 from gossamer.sim.study.watching import Course, Floats, Watch
 
 
@@ -78,7 +76,7 @@ class RunRecord(Protocol):
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """See `gossamer.sim.study.environment.versions`."""
+        """See `gossamer.sim.study.records.versions`."""
 
     @property
     def wall_s(self) -> float:

@@ -118,7 +118,7 @@ def begin(
     """Workloads, sweeps and results at scale, on Apache Spark (extra 'spark')."""
     context.with_resource(interruptible())
     if studies:
-        from gossamer.sim.study.registry import name_studies
+        from gossamer.sim.study.scenarios import name_studies
 
         name_studies(studies)
 
@@ -164,7 +164,7 @@ def workload(
     """Make a workload of any size as Parquet tables, and check it."""
     from gossamer.sim.results.storage.place import place_of
     from gossamer.sim.row_tables.kinds import WorkloadRequest, make_workload
-    from gossamer.sim.study.toml_files import parse_override
+    from gossamer.sim.study.scenario_format import parse_override
     from gossamer.spark.commands.tables import print_workload
     from gossamer.spark.session import require_spark
     from gossamer.spark.workload.writing import write_workload
@@ -303,7 +303,7 @@ def sweep(
     archives: Archives = None,
 ) -> None:
     """Run scenarios over a grid of values and seeds, one simulation a task."""
-    from gossamer.sim.commands.sweep_tables import print_sweep
+    from gossamer.sim.commands.sweep import print_sweep
     from gossamer.sim.results.storage.place import place_of
     from gossamer.spark.errors import ClusterLost, JobError
     from gossamer.spark.jobs import sentence_of
@@ -367,7 +367,7 @@ def stream(
 ) -> None:
     """Follow deliveries of live nodes: windowed rates, hit ratio and latencies, exactly once."""
     from gossamer.sim.results.storage.place import place_of
-    from gossamer.spark.commands.stream_tables import print_windows
+    from gossamer.spark.commands.tables import print_windows
     from gossamer.spark.session import require_spark
     from gossamer.spark.stream.due import WindowSettings
     from gossamer.spark.stream.following import StreamSettings, follow_stream
@@ -424,7 +424,7 @@ def lineage(
     import json
 
     from gossamer.sim.results.storage.place import place_of
-    from gossamer.spark.commands.lineage_lines import lineage_lines
+    from gossamer.spark.commands.tables import lineage_lines
     from gossamer.spark.configuration import option_of
     from gossamer.spark.storage.lineage import read_lineage
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 from rich.markup import escape
@@ -12,10 +13,13 @@ from gossamer.command.tables import FittingTable
 from gossamer.spark.shipping.packing import ENVIRONMENT_FILE, ZIP_FILE
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from gossamer.spark.crunch.claims import CheckedClaim
     from gossamer.spark.crunch.crunching import Crunched
     from gossamer.spark.shipping.packing import Package
     from gossamer.spark.workload.writing import Written
+
 
 # Rows of intervals that are printed; the folder has all.
 _PRINTED: Final = 40
@@ -125,3 +129,89 @@ def print_package(made: Package) -> None:
 
 def _print_place(console: Console, what: str, folder: object) -> None:
     console.print(f"{what}: {folder}", highlight=False, soft_wrap=True, markup=False)
+
+
+# Lineage on the terminal: what a folder was made from stands below it, further to the right.
+
+
+# Inputs that are listed; `--json` has all.
+_LISTED: Final = 20
+_SEEDS: Final = 10
+_INDENT: Final = "    "
+
+
+def lineage_lines(name: str, told: Mapping[str, Any]) -> Iterator[str]:
+    """What made a folder, and what made that."""
+    yield name
+    for line in _made_by(told):
+        yield _INDENT + line
+
+
+def _made_by(told: Mapping[str, Any]) -> Iterator[str]:
+    yield from _command(told)
+    for one in reversed(told.get("earlier", [])):
+        yield "appended to what was made by"
+        for line in _command(one):
+            yield _INDENT + line
+    seeds = told["seeds"]
+    if seeds:
+        more = f" and {len(seeds) - _SEEDS} more" if len(seeds) > _SEEDS else ""
+        yield f"seeds: {', '.join(map(str, seeds[:_SEEDS]))}{more}"
+    for one in told["inputs"][:_LISTED]:
+        seed = f", seed {one['seed']}" if "seed" in one else ""
+        yield f"from {one['place']}{seed}, sha256 {one['sha256'][:12]}"
+        if "versions" in one:
+            yield _INDENT + _versions(one["versions"])
+        if "lineage" in one:
+            for line in _made_by(one["lineage"]):
+                yield _INDENT + line
+    left = len(told["inputs"]) - _LISTED
+    if left > 0:
+        yield f"and from {left:,} more (--json lists all)"
+
+
+def _command(told: Mapping[str, Any]) -> Iterator[str]:
+    command = told.get("command")
+    if command:
+        options = (f"{key}={value}" for key, value in command["options"].items())
+        yield f"command: {command['name']} {' '.join(options)}"
+    yield _versions(told["versions"])
+
+
+def _versions(versions: Mapping[str, str]) -> str:
+    return "versions: " + ", ".join(f"{key} {value}" for key, value in versions.items())
+
+
+# Windows of a stream on the terminal.
+
+
+# Windows that are printed, the newest; the folder has all.
+_WINDOWS_PRINTED: Final = 20
+
+
+def print_windows(windows: pa.Table | None, folder: str) -> None:
+    """The newest windows, and where all are."""
+    console = Console()
+    table = FittingTable("window", "subscriber")
+    table.add_numbers("due", "made", "hit ratio", "a second", "p50", "p99")
+    rows = (
+        []
+        if windows is None
+        else windows.slice(max(len(windows) - _WINDOWS_PRINTED, 0)).to_pylist()
+    )
+    for row in rows:
+        table.add_row(
+            f"{row['begin']:%Y-%m-%d %H:%M:%S}",
+            escape(row["subscriber"]),
+            "-" if row["due"] is None else f"{row['due']:,}",
+            f"{row['delivered']:,}",
+            "-" if row["hit_ratio"] is None else f"{row['hit_ratio']:.2%}",
+            f"{row['rate_per_s']:,.3g}",
+            *(_milliseconds(row[f"latency_p{one}_s"]) for one in (50, 99)),
+        )
+    console.print(table)
+    console.print(f"Windows: {folder}", highlight=False, soft_wrap=True, markup=False)
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds * 1e3:,.3g} ms"

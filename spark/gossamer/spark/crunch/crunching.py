@@ -36,10 +36,17 @@ from gossamer.sim.results.intervals import (
     intervals,
 )
 from gossamer.sim.results.storage.place import AnyPlace, LocalPlace, Place, as_place
-from gossamer.sim.study.statistics import MEASURE
+from gossamer.sim.study.records import MEASURE
 from gossamer.spark.crunch.curves import CURVES_FILE, Curves, CurveWriter, Owner
 from gossamer.spark.crunch.deliveries import EXACT, ROW_SCHEMA, SKETCH, as_table, delivery_rows
-from gossamer.spark.crunch.folders import Run, SystemTables
+from gossamer.spark.crunch.folders import (
+    OTHERS,
+    WORKLOADS,
+    Run,
+    SystemTables,
+    rows_of,
+    summary_rows,
+)
 from gossamer.spark.crunch.kept_runs import (
     MEASURES,
     Kept,
@@ -52,7 +59,6 @@ from gossamer.spark.crunch.kept_runs import (
     write_runs,
     write_tables,
 )
-from gossamer.spark.crunch.tables import OTHERS, WORKLOADS, rows_of, summary_rows
 from gossamer.spark.crunch.workloads import SAMPLE, SAMPLED_EVENTS, workload_rows
 from gossamer.spark.handover import Mark
 from gossamer.spark.jobs import job_errors, watched

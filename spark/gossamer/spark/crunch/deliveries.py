@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from gossamer.sim.errors import ResultsError
 from gossamer.sim.results.storage.place import Place
-from gossamer.sim.study.statistics import CDF, MEASURE, PER_CENTS, Row, percentile
+from gossamer.sim.study.records import CDF, MEASURE, PER_CENTS, Row, percentile
 from gossamer.spark.crunch.folders import SystemTables
 from gossamer.spark.handover import Mark
 from gossamer.spark.session import slots

@@ -23,12 +23,10 @@ from gossamer.sim.errors import ResultsError, ScenarioError
 from gossamer.sim.figures.common.claims import write_claims
 from gossamer.sim.results.intervals import condition_of, flattened
 from gossamer.sim.results.storage.place import Place
-from gossamer.sim.study.environment import versions
-from gossamer.sim.study.statistics import MEASURE
+from gossamer.sim.study.records import MEASURE, versions
 from gossamer.spark.crunch.curves import CURVES_FILE, condition_text
 from gossamer.spark.crunch.deliveries import ROW_SCHEMA
-from gossamer.spark.crunch.folders import ConditionColumns, Run
-from gossamer.spark.crunch.tables import OTHERS
+from gossamer.spark.crunch.folders import OTHERS, ConditionColumns, Run
 from gossamer.spark.storage.folders import is_there
 from gossamer.spark.storage.frames import numbered_owners, partition_folder, read_split
 

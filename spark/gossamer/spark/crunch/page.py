@@ -8,8 +8,8 @@ from html import escape
 from pathlib import Path
 from typing import Any, Final
 
-from gossamer.sim.results.measures import measures_by_key
 from gossamer.sim.results.report import page_html, plots_html, table_html
+from gossamer.sim.results.tables import measures_by_key
 from gossamer.sim.study.plot import Plot
 from gossamer.sim.study.records import Measure
 from gossamer.spark.crunch.claims import CheckedClaim

@@ -35,7 +35,7 @@ from gossamer.sim.results.plot_style import (
     system_styles,
 )
 from gossamer.sim.study.plot import Plot
-from gossamer.sim.study.statistics import CDF, LORENZ, RANKS, SERIES, Floats
+from gossamer.sim.study.records import CDF, LORENZ, RANKS, SERIES, Floats
 from gossamer.spark.crunch.crunching import Crunched
 from gossamer.spark.crunch.curves import Curve
 from gossamer.spark.crunch.page import known_measures, label_of, value_text

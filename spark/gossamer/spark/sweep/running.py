@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import pickle
 import tempfile
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import attrs
+import pyarrow as pa
 
 from gossamer.protocol.content.encodings import decoded
 from gossamer.sim.commands.progress import progress_bars
@@ -17,18 +20,24 @@ from gossamer.sim.errors import ResultsError
 from gossamer.sim.results.results import SUMMARY_FILE
 from gossamer.sim.results.storage.place import AnyPlace, LocalPlace, Place, as_place
 from gossamer.sim.results.storage.remote import RemotePlace
-from gossamer.sim.results.sweeps.folder import RUNS, kept_sentence, what_is_kept, write_points
+from gossamer.sim.results.sweeps.folder import (
+    RUNS,
+    FolderStore,
+    SweepStore,
+    kept_sentence,
+    what_is_kept,
+    write_points,
+)
 from gossamer.sim.results.sweeps.plan import SCENARIO, SEED, Point, SweepPlan, read_sweep
 from gossamer.sim.results.sweeps.scheduling import PointRunner, SweepOutcome, run_points
-from gossamer.sim.results.sweeps.store import FolderStore, SweepStore
+from gossamer.sim.study.tasks import Answers, Task, answered_by, attempt
 from gossamer.spark.errors import WorkerLost
 from gossamer.spark.handover import SharedFolder, Uploads
-from gossamer.spark.jobs import java_may_be_gone
-from gossamer.spark.session import slots
+from gossamer.spark.jobs import java_may_be_gone, job_errors
+from gossamer.spark.session import SessionSettings, runs_here, slots, spark_session
 from gossamer.spark.storage.folders import local_of
 from gossamer.spark.storage.lineage import lineage_of, write_lineage
-from gossamer.spark.sweep.lineage import with_points
-from gossamer.spark.sweep.task import RemoteStore, finished_points, run_on, send_from
+from gossamer.spark.sweep.task import RemoteStore, finished_points, run_on, send_from, with_points
 
 COMMAND: Final = ("gossamer", "spark", "sweep")
 Result = TypeVar("Result")
@@ -198,3 +207,74 @@ def _scenarios(file: Path) -> list[str]:
 def _is_beside(name: str) -> bool:
     path = Path(name)
     return bool(name) and not path.is_absolute() and ".." not in path.parts
+
+
+# Tasks of `gossamer.sim.study.tasks` as Spark tasks: `gossamer sim figures ... --spark`.
+
+
+_RETRIES: Final = 2
+
+
+@contextmanager
+def tasks_on_spark(master: str | None) -> Iterator[None]:
+    """Let `run_tasks` run on a session of Spark, this machine's if there is no address.
+
+    Raises:
+        SimulationError: there is no such session.
+    """
+    settings = SessionSettings(master=master)
+    with spark_session(settings) as session:
+        at_once = slots(session) if runs_here(session) else _MOST_WAITING
+        with answered_by(lambda tasks: run_on_spark(session, tasks, at_once)):
+            yield
+
+
+def run_on_spark(session: Any, tasks: Sequence[Task[Any]], at_once: int) -> Answers:
+    """The outcomes of tasks as they come; the first alone, for what it compiles.
+
+    Raises:
+        JobError: Spark failed; the other tasks are given up.
+    """
+    if not tasks:
+        return
+    yield 0, _outcome(session, tasks[0])
+    with ThreadPoolExecutor(at_once) as pool:
+        waiting = {
+            pool.submit(_outcome, session, task): number
+            for number, task in enumerate(tasks)
+            if number > 0
+        }
+        try:
+            for future in as_completed(waiting):
+                yield waiting[future], future.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+@attrs.frozen
+class _Attempt:
+    """Runs a task where Spark has room for it."""
+
+    task: Task[Any]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if len(batch):
+                outcome = pickle.dumps(attempt(self.task))
+                yield pa.RecordBatch.from_pydict({"outcome": pa.array([outcome], pa.binary())})
+
+
+def _outcome(session: Any, task: Task[Any]) -> Any:
+    """What came of a task, tried again if its worker was lost."""
+    for _ in range(_RETRIES):
+        try:
+            return _outcome_once(session, task)
+        except WorkerLost:
+            continue
+    return _outcome_once(session, task)
+
+
+def _outcome_once(session: Any, task: Task[Any]) -> Any:
+    with job_errors(task.label):
+        frame = session.range(0, 1, 1, 1).mapInArrow(_Attempt(task), "outcome binary")
+        return pickle.loads(bytes(frame.first()["outcome"]))

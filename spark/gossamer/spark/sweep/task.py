@@ -7,6 +7,7 @@ of its files (see `gossamer.spark.handover`).
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import tempfile
@@ -24,9 +25,16 @@ from gossamer.sim.errors import ResultsError, SimulationError
 from gossamer.sim.results.results import SUMMARY_FILE
 from gossamer.sim.results.storage.place import LocalPlace, Place
 from gossamer.sim.results.storage.remote import RemotePlace
-from gossamer.sim.results.sweeps.folder import PLAN_FILE, RUNS, plan_text, point_rows, write_rows
-from gossamer.sim.results.sweeps.plan import Point, SweepPlan
-from gossamer.sim.results.sweeps.store import RunPoint, SweepStore
+from gossamer.sim.results.sweeps.folder import (
+    PLAN_FILE,
+    RUNS,
+    RunPoint,
+    SweepStore,
+    plan_text,
+    point_rows,
+    write_rows,
+)
+from gossamer.sim.results.sweeps.plan import SEED, Point, SweepPlan
 from gossamer.sim.results.sweeps.worker import RESULTS, run_apart, system_number
 from gossamer.spark.handover import Handed, Handover, SharedFolder, Uploads, files_below
 from gossamer.spark.jobs import job_errors
@@ -41,7 +49,41 @@ from gossamer.spark.storage.folders import (
     sent_folder,
 )
 from gossamer.spark.storage.lineage import write_lineage
-from gossamer.spark.sweep.lineage import with_points
+
+# What made a sweep: its plan, and every point with the versions that ran it.
+#
+# A sweep that was resumed may have points of several versions; each tells its own.
+
+
+def with_points(
+    lineage: Mapping[str, Any], plan: SweepPlan, summaries: Mapping[str, bytes]
+) -> dict[str, Any]:
+    """The lineage of a whole sweep.
+
+    Args:
+        lineage: of its command, without inputs.
+        plan: of the sweep.
+        summaries: the content of the ``summary.json`` of each point, by its name.
+    """
+    inputs = [{"place": PLAN_FILE, "sha256": _digest(plan_text(plan).encode())}]
+    for point in plan.points:
+        content = summaries[point.name]
+        told = json.loads(content)
+        inputs.append(
+            {
+                "place": f"{RUNS}/{point.name}",
+                "sha256": _digest(content),
+                "seed": point.values[SEED],
+                "result_hash": told["result_hash"],
+                "versions": told["versions"],
+            }
+        )
+    return {**lineage, "inputs": inputs}
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
 
 _SCHEMA: Final = pa.schema(
     [

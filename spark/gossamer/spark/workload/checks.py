@@ -18,15 +18,14 @@ import pyarrow as pa
 from gossamer.protocol.content.filters import parse
 from gossamer.protocol.peer.space.ring import RING
 from gossamer.sim.results.storage.place import Place
-from gossamer.sim.row_tables.commuters import CommuterRows
 from gossamer.sim.row_tables.keywords import KeywordTables
 from gossamer.sim.row_tables.kinds import RowWorkload
 from gossamer.sim.row_tables.quotes import QuoteTables
-from gossamer.sim.row_tables.subscriptions import CoveringRows, SienaRows
+from gossamer.sim.row_tables.subscriptions import CommuterRows, CoveringRows, SienaRows
 from gossamer.sim.row_tables.table import fitted_exponent
 from gossamer.sim.row_tables.vinifera import ChurnRows, ViniferaRows
 from gossamer.sim.studies.peers.inputs.workload import Workload
-from gossamer.sim.studies.tree_brokers.workloads.siena import covering_degree
+from gossamer.sim.studies.tree_brokers.siena import covering_degree
 from gossamer.spark.storage.frames import read_frame
 
 _ERRORS: Final = 4.0

@@ -27,7 +27,7 @@ from gossamer.sim.results.storage.workloads import WORKLOAD_FILE, described
 from gossamer.sim.row_tables.kinds import KINDS, RowWorkload, WorkloadRequest, make_workload
 from gossamer.sim.row_tables.table import CHUNK, RowTable
 from gossamer.sim.row_tables.vinifera import ChurnRows
-from gossamer.sim.study.environment import versions
+from gossamer.sim.study.records import versions
 from gossamer.spark.handover import Handed, Handover, SharedFolder, Uploads
 from gossamer.spark.jobs import job_errors, watched
 from gossamer.spark.session import slots

@@ -11,22 +11,25 @@ import pytest
 from gossamer.client.results import ReceivedEvent
 from gossamer.command.main import main
 from gossamer.node import errors
-from gossamer.node.broker import client_composites
-from gossamer.node.broker.client_composites import (
+from gossamer.node.broker import deliveries, wire
+from gossamer.node.broker.composites import Content, check_label, check_window
+from gossamer.node.broker.deliveries import (
     PART,
+    Arrival,
     ClientComposites,
     CompositeSubscription,
     Losses,
+    delivery_bytes,
+    event_of,
+    id_of,
+    match_bytes,
     missing_parts,
 )
-from gossamer.node.broker.composites import Content, check_label, check_window
-from gossamer.node.broker.contract import wire
-from gossamer.node.broker.contract.matches import Match
-from gossamer.node.broker.contract.wire import OVERLAY_FRAMES, BrokerFrames, encode_parts
-from gossamer.node.broker.deliveries import Arrival, delivery_bytes, event_of, id_of, match_bytes
-from gossamer.node.broker.families.scot.host import ScotHost
+from gossamer.node.broker.families.scot import ScotHost
+from gossamer.node.broker.host import Match
 from gossamer.node.broker.node import family_of
 from gossamer.node.broker.session import read_id
+from gossamer.node.broker.wire import OVERLAY_FRAMES, BrokerFrames, encode_parts
 from gossamer.node.cli.starting import read_plain_run
 from gossamer.node.commands.clients.event_text import (
     line_of_event,
@@ -34,20 +37,18 @@ from gossamer.node.commands.clients.event_text import (
 from gossamer.node.config.file import load_config, parse_setting
 from gossamer.node.errors import RequestError
 from gossamer.node.store.broker import QueuedDelivery
-from gossamer.node.transport.base.frames import FrameReader
-from gossamer.node.transport.base.limits import Limits
-from gossamer.node.transport.base.schema import Frame
+from gossamer.node.transport.frames import FrameReader
+from gossamer.node.transport.limits import Limits
+from gossamer.node.transport.schema import Frame
 from gossamer.protocol.brokers import scot
-from gossamer.protocol.brokers.core.errors import MalformedMessageError
-from gossamer.protocol.brokers.core.messages import Id
+from gossamer.protocol.brokers.core.messages import Id, MalformedMessageError
 from gossamer.protocol.brokers.tree import messages
 from gossamer.protocol.brokers.tree.codec import CODEC
 from gossamer.protocol.content import filters
-from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters import Publication
 from gossamer.protocol.content.filters.composite import parse_composite
 from gossamer.protocol.content.schema import FloatAttribute, Schema
-from gossamer.protocol.kernel.errors import ConfigError, ExpressionError
+from gossamer.protocol.kernel.errors import ConfigError, ContentError, ExpressionError
 from support.installed_command import install, refused
 
 # Frames
@@ -227,8 +228,8 @@ def test_matches_are_told_with_the_labels_of_their_subscriptions() -> None:
 
 
 def test_what_is_lost_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_composites, "MOST_WAITING", 2)
-    monkeypatch.setattr(client_composites, "MOST_MATCHES", 1)
+    monkeypatch.setattr(deliveries, "MOST_WAITING", 2)
+    monkeypatch.setattr(deliveries, "MOST_MATCHES", 1)
     composites = ClientComposites()
     composites.hold("pair", subscription("{a == 1} & {b == 1}"))
     for number in range(3):

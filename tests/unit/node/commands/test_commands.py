@@ -17,7 +17,7 @@ from rich.console import Console, RenderableType
 from gossamer.command.main import main
 from gossamer.node import errors
 from gossamer.node.commands.clients import publishing
-from gossamer.node.commands.cluster import ports, schema_changes
+from gossamer.node.commands.cluster import membership, schema_changes
 from gossamer.node.commands.cluster.membership import init
 from gossamer.node.commands.cluster.watching import picture, status_table
 from gossamer.node.config.file import load_config
@@ -34,7 +34,7 @@ from support.loopback_peer import EMPTY
 def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path / "installed", monkeypatch)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(ports, "last_taken", lambda *_: None)
+    monkeypatch.setattr(membership, "last_taken", lambda *_: None)
 
 
 def shown(renderable: RenderableType, width: int = 120) -> str:

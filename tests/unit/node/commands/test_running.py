@@ -1,4 +1,4 @@
-"""How a node starts, at which ports, and what runs beside it: its unit, memory that goes back."""
+"""How a node starts, at which membership, and what runs beside it: its unit, memory given back."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ import trio
 
 from gossamer.node.broker.node import family_of
 from gossamer.node.cli.starting import read_plain_run
-from gossamer.node.commands.cluster import ports
+from gossamer.node.commands.cluster import membership
 from gossamer.node.commands.cluster.membership import init
-from gossamer.node.commands.running import spare_memory
+from gossamer.node.commands.running import process
+from gossamer.node.commands.running.process import PAUSE_S, find_trim, give_back_spare_memory
 from gossamer.node.commands.running.service import service, unit_text, user_units
-from gossamer.node.commands.running.spare_memory import PAUSE_S, find_trim, give_back_spare_memory
-from gossamer.node.config.file import load_config, parse_setting
-from gossamer.node.config.folder import load
+from gossamer.node.config.file import load, load_config, parse_setting
 from gossamer.node.errors import CommandError, ConfigurationError
 
 # What takes long or much memory, and serves other subcommands, simulations, or a LAN.
@@ -173,7 +172,7 @@ async def test_memory_goes_back_each_minute(monkeypatch: pytest.MonkeyPatch, gli
     def trim() -> None:
         times.append(trio.current_time())
 
-    monkeypatch.setattr(spare_memory, "find_trim", lambda: trim if glibc else None)
+    monkeypatch.setattr(process, "find_trim", lambda: trim if glibc else None)
     with trio.move_on_after(3.5 * PAUSE_S):
         await give_back_spare_memory()
     assert times == pytest.approx([PAUSE_S, 2 * PAUSE_S, 3 * PAUSE_S] if glibc else [], rel=1e-9)
@@ -207,7 +206,7 @@ def ports_of(folder: Path, peers: int) -> list[int]:
 
 def test_taken_ports_are_left_out_or_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with taken_port() as taken:
-        monkeypatch.setattr(ports, "FIRST_PORT", taken - 1)
+        monkeypatch.setattr(membership, "FIRST_PORT", taken - 1)
         init(tmp_path / "any", **OPTIONS, peers=2, port=None)
         first, second = ports_of(tmp_path / "any", 2)
         assert taken < first == second - 1
@@ -220,7 +219,7 @@ def test_taken_ports_are_left_out_or_named(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_peer_takes_ports_that_are_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with taken_port() as taken:
-        monkeypatch.setattr(ports, "DEFAULT_PORT", taken - 1)
+        monkeypatch.setattr(membership, "DEFAULT_PORT", taken - 1)
         said = init(tmp_path / "desk", **OPTIONS, peers=1, port=None)
     listen = load(tmp_path / "desk").config.listen
     port = listen.endpoints[0][1]

@@ -16,7 +16,7 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
-from gossamer.client.address import PATH_BYTES, LocalAddress, knock
+from gossamer.client.link import PATH_BYTES, LocalAddress, knock
 from gossamer.node import errors
 from gossamer.node.config.node import Local
 from gossamer.node.local.address import (
@@ -33,7 +33,7 @@ from gossamer.node.local.groups.leading import Leading, OtherPeers
 from gossamer.node.local.groups.log import GroupLog
 from gossamer.node.local.history import PENDING, open_history
 from gossamer.node.peer.frames.events import Event
-from gossamer.node.transport.base.base import Address
+from gossamer.node.transport.base import Address
 from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.protocol.patterns.groups import ANSWER_S, LOST_S, Member, Round
 from support.waiting import turns_of_others

@@ -18,10 +18,10 @@ from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 
-from gossamer.node.commands.cluster.cluster_picture import cluster_picture
-from gossamer.node.commands.cluster.tables import short_text, span_text
+from gossamer.node.commands.cluster.listing import short_text, span_text
+from gossamer.node.commands.cluster.watching import cluster_picture
 from gossamer.node.monitoring import members, metric_labels, metrics
-from gossamer.node.monitoring.cluster import FIGURES, LISTED, SECTORS, cluster_view
+from gossamer.node.monitoring.members import FIGURES, LISTED, SECTORS, cluster_view
 from gossamer.node.monitoring.metrics import Counters
 from support.clusters import member, report, view
 

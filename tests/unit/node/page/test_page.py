@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 import pytest
 
-from gossamer.node.monitoring.cluster import LISTED, SECTORS, cluster_view
+from gossamer.node.monitoring.members import LISTED, SECTORS, cluster_view
 from gossamer.node.monitoring.metric_labels import DROP_CAUSES, LINKS
 from gossamer.node.page.snapshot import MAX_PEERS, PeerView, Queues, Rates, Snapshot, ring_fraction
 from support.checkout import ROOT

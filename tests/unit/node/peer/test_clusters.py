@@ -22,8 +22,7 @@ from gossamer.node import errors
 from gossamer.node.config.node import Identity, Listen, NodeConfig
 from gossamer.node.discovery.sources import MULTICAST, DiscoveredPeer
 from gossamer.node.errors import InterfaceError, PeerRevoked
-from gossamer.node.monitoring.cluster import FIGURES, SECTORS, Report
-from gossamer.node.monitoring.members import Member, MemberTable
+from gossamer.node.monitoring.members import FIGURES, SECTORS, Member, MemberTable, Report
 from gossamer.node.monitoring.metric_labels import TROUBLES
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.bootstrap import Bootstrap
@@ -41,12 +40,12 @@ from gossamer.node.peer.cluster_info import (
 )
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.membership import cluster_reports
-from gossamer.node.peer.membership.status import MembershipStatus
+from gossamer.node.peer.membership.admission import MembershipStatus
 from gossamer.node.peer.peer import advertised
 from gossamer.node.security.cluster import ClusterFolder
-from gossamer.node.transport.base.base import Address
-from gossamer.node.transport.base.frames import FrameReader
-from gossamer.node.transport.base.limits import Limits
+from gossamer.node.transport.base import Address
+from gossamer.node.transport.frames import FrameReader
+from gossamer.node.transport.limits import Limits
 from gossamer.protocol.content.schema import Schema
 from support.checkout import ROOT
 from support.memory_peers import address_of, memory_peers

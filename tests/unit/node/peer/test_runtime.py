@@ -21,9 +21,9 @@ from gossamer.node.peer.load.sender import MAX_WAITING, PoolSender
 from gossamer.node.peer.subscriptions import BATCH, TURN, Subscribers
 from gossamer.node.security.descriptors import DescriptorCache
 from gossamer.node.store.store import StoredSubscription
-from gossamer.node.transport.base.frames import FrameDecoder
-from gossamer.node.transport.base.limits import HEADER_BYTES, Limits
-from gossamer.node.transport.queues.send_queue import Backlog, Flow
+from gossamer.node.transport.frames import FrameDecoder
+from gossamer.node.transport.limits import HEADER_BYTES, Limits
+from gossamer.node.transport.send_queue import Backlog, Flow
 from gossamer.protocol.content.schema import FloatAttribute, Schema
 from gossamer.protocol.kernel.errors import CapacityError, ExpressionError
 from gossamer.protocol.kernel.records import KIND, TO, UNREACHABLE

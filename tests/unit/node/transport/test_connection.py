@@ -12,9 +12,9 @@ import trio
 from trio.testing import memory_stream_pair, wait_all_tasks_blocked
 
 from gossamer.node.errors import BadFrame, FrameTooLarge, TransportBroken
-from gossamer.node.transport.base.base import Cause, Farewell
-from gossamer.node.transport.base.frames import encode_frame
+from gossamer.node.transport.base import Cause, Farewell
 from gossamer.node.transport.connection import RATED_AT_ONCE
+from gossamer.node.transport.frames import encode_frame
 from support.transport_peers import (
     LIMITS,
     HeldUp,

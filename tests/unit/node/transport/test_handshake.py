@@ -13,9 +13,9 @@ import trio
 from trio.testing import memory_stream_pair
 
 from gossamer.node.errors import BadFrame, HandshakeFailed, NodeError, PeerRefused, RefusedByPeer
-from gossamer.node.transport.base import base, frames, schema
-from gossamer.node.transport.base.limits import Limits
+from gossamer.node.transport import base, frames, schema
 from gossamer.node.transport.handshake import PROTOCOL_VERSION, introduce
+from gossamer.node.transport.limits import Limits
 from gossamer.protocol.kernel.errors import ConfigError, RemoteProtocolError
 from support.transport_peers import drip, identify, local_peer, message
 

@@ -14,22 +14,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.node.errors import HandshakeFailed
-from gossamer.node.transport.base.admission_room import LEAVING, Doors, Guest, address_group
-from gossamer.node.transport.base.base import Address
-from gossamer.node.transport.base.limits import BackOff, Limits, TokenBucket
-from gossamer.node.transport.queues.send_queue import (
+from gossamer.node.transport.base import Address
+from gossamer.node.transport.byte_streams import (
+    AllFailedError,
+    describe,
+    first_success,
+    interleave,
+)
+from gossamer.node.transport.limits import (
+    LEAVING,
+    BackOff,
+    Doors,
+    Guest,
+    Limits,
+    TokenBucket,
+    address_group,
+)
+from gossamer.node.transport.send_queue import (
     FAIR_BATCH_BYTES,
     FLOWS_TOLD_APART,
     Backlog,
     FairQueue,
     Flow,
     SendQueue,
-)
-from gossamer.node.transport.streams.byte_streams import (
-    AllFailedError,
-    describe,
-    first_success,
-    interleave,
 )
 from gossamer.protocol.kernel.errors import ConfigError
 

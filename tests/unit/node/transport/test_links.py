@@ -8,9 +8,9 @@ import pytest
 import trio
 
 from gossamer.node.errors import PeerUnreachable
-from gossamer.node.transport.base.base import Cause
-from gossamer.node.transport.base.frames import encode_frame
-from gossamer.node.transport.base.limits import BackOff, Limits
+from gossamer.node.transport.base import Cause
+from gossamer.node.transport.frames import encode_frame
+from gossamer.node.transport.limits import BackOff, Limits
 from support.memory_transport import Faults, MemoryNetwork
 from support.transport_peers import Crowd, Peer, memory_transports, message
 

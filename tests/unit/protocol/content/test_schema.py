@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from gossamer.protocol.content import schema
-from gossamer.protocol.content.errors import ContentError, UnknownAttributeError, WrongValueError
 from gossamer.protocol.content.limits import MAX_ATTRIBUTES, MAX_KNOWN_ATTRIBUTES, MAX_PAYLOAD_BYTES
 from gossamer.protocol.content.values import (
     UNKNOWN_TYPE,
@@ -22,7 +21,12 @@ from gossamer.protocol.content.values import (
     parse_date,
     prefix_successor,
 )
-from gossamer.protocol.kernel.errors import ConfigError
+from gossamer.protocol.kernel.errors import (
+    ConfigError,
+    ContentError,
+    UnknownAttributeError,
+    WrongValueError,
+)
 
 QUOTES = """
 [symbol]

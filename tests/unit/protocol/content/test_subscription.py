@@ -22,13 +22,17 @@ from gossamer.node.commands.clients.event_text import (
 from gossamer.node.errors import EventInputError
 from gossamer.protocol.content import schema as attributes
 from gossamer.protocol.content.encodings import EncodingError, decoded
-from gossamer.protocol.content.errors import ContentError, ContradictionError, WrongValueError
 from gossamer.protocol.content.filters import parse
 from gossamer.protocol.content.grammar import MAX_TEXT, Comparison, Operator
 from gossamer.protocol.content.schema import RESERVED_NAMES, Schema
 from gossamer.protocol.content.subscription import MAX_COMPARISONS, Subscription, parse_subscription
 from gossamer.protocol.content.values import canonical, read_number
-from gossamer.protocol.kernel.errors import ExpressionError
+from gossamer.protocol.kernel.errors import (
+    ContentError,
+    ContradictionError,
+    ExpressionError,
+    WrongValueError,
+)
 from support.refusals import check_refused
 
 SCHEMA = Schema(

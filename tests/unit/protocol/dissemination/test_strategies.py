@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from gossamer.protocol.dissemination import capacities as limits
+from gossamer.protocol.dissemination import cost as samples
 from gossamer.protocol.dissemination import optimum, strategies
-from gossamer.protocol.dissemination import sample as samples
-from gossamer.protocol.dissemination.cost import Bill, price
-from gossamer.protocol.dissemination.graphs.graph import (
+from gossamer.protocol.dissemination.cost import Bill, Sample, make_sample, price
+from gossamer.protocol.dissemination.graph import (
     NONE,
     DisconnectedError,
     Graph,
@@ -25,7 +25,6 @@ from gossamer.protocol.dissemination.graphs.graph import (
 )
 from gossamer.protocol.dissemination.grouping import Mergers, merge_by_gain, merge_by_overlap
 from gossamer.protocol.dissemination.plan import Plan, cost_of_union, make_plan, merge, regroup
-from gossamer.protocol.dissemination.sample import Sample, make_sample
 from gossamer.protocol.dissemination.semcast import plan_channels
 from gossamer.protocol.kernel.errors import CapacityError
 from gossamer.protocol.kernel.rules import use_compiled

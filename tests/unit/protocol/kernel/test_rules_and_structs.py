@@ -20,14 +20,13 @@ import numpy as np
 import pytest
 
 from gossamer.protocol.kernel.code_keys import code_key
-from gossamer.protocol.kernel.dispatch import dispatch
 from gossamer.protocol.kernel.prefetch import prefetch
-from gossamer.protocol.kernel.records import Outbox, make_outbox
+from gossamer.protocol.kernel.records import Outbox, dispatch, make_outbox
 from gossamer.protocol.kernel.rules import Rule, inline_rule, rule, use_compiled
 from gossamer.protocol.kernel.struct import Struct
 from gossamer.protocol.peer import step as peer
+from gossamer.protocol.peer.record_table.fields import Sort
 from gossamer.protocol.peer.record_table.records import TABLE
-from gossamer.protocol.peer.record_table.table import Sort
 from gossamer.protocol.peer.sampling.sampler import FAMILY, make_sampler
 from gossamer.protocol.peer.step import ABOUT_EVENTS, ABOUT_PEERS, RETURNED, step
 from gossamer.sim.engine.cycle_engine import approach_nobody, give_no_hint, make_turns

@@ -14,9 +14,9 @@ import pytest
 from gossamer.protocol.peer.settings.presets import paper
 from gossamer.protocol.peer.state.state import make_state
 from gossamer.sim.bench import benchmarks
-from gossamer.sim.results.names import file_name
+from gossamer.sim.results.held import file_name
 from gossamer.sim.studies.peers.inputs.scenario import Scenario, System
-from gossamer.sim.studies.peers.preview import bytes_per_node
+from gossamer.sim.studies.peers.study import bytes_per_node
 from gossamer.sim.study.scenarios import default_scenario, read_scenario
 from support.installed_command import MadeUpSimulation, unchanged
 from support.sim_commands import SCENARIO, printed_by, run_of, sim

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import gossamer.sim as gs
-from gossamer.sim.study.registry import study_of_kind
+from gossamer.sim.study.scenarios import study_of_kind
 from support.checkout import ROOT
 from support.made_up_results import contents
 from support.sim_commands import sim

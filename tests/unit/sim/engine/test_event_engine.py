@@ -12,10 +12,14 @@ import pytest
 
 from gossamer.protocol.kernel.errors import CapacityError
 from gossamer.sim.bench.ping_protocol import forward_step
-from gossamer.sim.engine.bandwidth import make_bandwidth, make_sizes
 from gossamer.sim.engine.cycle_engine import make_network
 from gossamer.sim.engine.event_engine import EventEngine, draw_phases, make_transitions
-from gossamer.sim.engine.latency import constant_latency, uniform_latency
+from gossamer.sim.engine.latency import (
+    constant_latency,
+    make_bandwidth,
+    make_sizes,
+    uniform_latency,
+)
 from gossamer.sim.engine.link_conditions import LinkConditions, Partition, make_link_conditions
 from gossamer.sim.engine.windows.window_engine import WindowEngine, suits_windows
 from gossamer.sim.engine.windows.worker_threads import WorkerThreads, pinned, spread_over_cores

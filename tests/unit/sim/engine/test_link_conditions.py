@@ -18,10 +18,16 @@ from hypothesis import strategies as st
 
 from gossamer.protocol.kernel.rules import use_compiled
 from gossamer.sim.engine import latency as models
-from gossamer.sim.engine.bandwidth import make_bandwidth, make_sizes, ticks_through
 from gossamer.sim.engine.cycle_engine import make_network
 from gossamer.sim.engine.event_engine import EventEngine, make_transitions
-from gossamer.sim.engine.latency import constant_latency, matrix_latency, trip_ticks
+from gossamer.sim.engine.latency import (
+    constant_latency,
+    make_bandwidth,
+    make_sizes,
+    matrix_latency,
+    ticks_through,
+    trip_ticks,
+)
 from gossamer.sim.engine.link_conditions import LossPeriod, Partition, make_link_conditions
 from gossamer.sim.errors import ScenarioError
 from support.ping_protocol import PING, log_records, make_pings, ping_step, send_command

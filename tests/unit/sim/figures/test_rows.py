@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from gossamer.sim.figures.common.claims import COUNT, HOPS, RATIO, SECONDS, SHARE
-from gossamer.sim.figures.common.points import Floats
-from gossamer.sim.figures.common.rows import (
+from gossamer.sim.figures.common.measurements import (
     Quantity,
     Row,
     Statement,
@@ -21,6 +20,7 @@ from gossamer.sim.figures.common.rows import (
     least,
     most,
 )
+from gossamer.sim.figures.common.points import Floats
 
 
 @attrs.frozen

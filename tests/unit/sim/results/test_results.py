@@ -20,10 +20,9 @@ import pytest
 from gossamer.command.signals import Stopped, ending_first, exit_code_of, stopped_by_signals
 from gossamer.sim.errors import ResultsError
 from gossamer.sim.results import results
-from gossamer.sim.results.comparison import compare, compare_folders
 from gossamer.sim.results.held import held
-from gossamer.sim.results.results import remove_folder, whole_folder
-from gossamer.sim.results.summary import summarise
+from gossamer.sim.results.results import remove_folder, summarise, whole_folder
+from gossamer.sim.results.tables import compare, compare_folders
 from gossamer.sim.study.plot import FORMATS, PlotOptions, plots_as
 from support.draws import larger
 from support.made_up_results import another_at_work, contents

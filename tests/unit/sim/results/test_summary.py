@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.protocol.kernel.errors import InvariantError
-from gossamer.sim.results.measures import measures_by_key
-from gossamer.sim.results.summary import dump_json, result_hash, summarise
-from gossamer.sim.results.warm_up import mser5
+from gossamer.sim.results.intervals import mser5
+from gossamer.sim.results.results import dump_json, result_hash, summarise
+from gossamer.sim.results.tables import measures_by_key
 from gossamer.sim.studies.peers.measuring.measures import MEASURES
 from gossamer.sim.studies.peers.measuring.records import (
     DELIVERY_COLUMNS,
@@ -25,8 +25,7 @@ from gossamer.sim.studies.peers.measuring.records import (
     SystemRecord,
 )
 from gossamer.sim.studies.peers.measuring.summary import summarise_system, worst_hour_hit_ratio
-from gossamer.sim.study.records import check_table, empty_table
-from gossamer.sim.study.statistics import percentile
+from gossamer.sim.study.records import check_table, empty_table, percentile
 from support.made_up_runs import made_up_run, made_up_system
 from support.sim_commands import printed_by
 
@@ -176,7 +175,7 @@ def test_hash_sees_seed_totals_and_overlay(system: SystemRecord) -> None:
 def test_hash_is_independent_of_string_hashing(hash_seed: str) -> None:
     program = (
         "from support.made_up_runs import made_up_run;"
-        "from gossamer.sim.results.summary import result_hash;"
+        "from gossamer.sim.results.results import result_hash;"
         "print(result_hash(made_up_run(seed=8)))"
     )
     assert printed_by(program, hash_seed) == result_hash(made_up_run(seed=8))

@@ -14,22 +14,21 @@ from hypothesis import strategies as st
 from gossamer.protocol.brokers.core.messages import Subscribe, Unsubscribe
 from gossamer.protocol.content.filters import parse
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.row_tables.commuters import CommuterRows
 from gossamer.sim.row_tables.keywords import make_keyword_rows
 from gossamer.sim.row_tables.kinds import KINDS, WorkloadRequest, make_workload
 from gossamer.sim.row_tables.quotes import QuoteRows, QuoteTables, source_of
-from gossamer.sim.row_tables.subscriptions import CoveringRows, SienaRows
+from gossamer.sim.row_tables.subscriptions import CommuterRows, CoveringRows, SienaRows
 from gossamer.sim.row_tables.table import RowTable, fitted_exponent, write_plainly
 from gossamer.sim.row_tables.vinifera import ViniferaRows
-from gossamer.sim.studies.dissemination.inputs.topologies import barabasi_albert
-from gossamer.sim.studies.dissemination.inputs.workload import Locality
+from gossamer.sim.studies.dissemination.topologies import barabasi_albert
+from gossamer.sim.studies.dissemination.workload import Locality
 from gossamer.sim.studies.peers.inputs.scenario import Subscriptions
 from gossamer.sim.studies.peers.inputs.workload import Workload
 from gossamer.sim.studies.stock_quotes import PRICES, make_quotes
+from gossamer.sim.studies.tree_brokers.commuters import Commuters
 from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
-from gossamer.sim.studies.tree_brokers.workloads.commuters import Commuters
-from gossamer.sim.studies.tree_brokers.workloads.scene import MINUTE
-from gossamer.sim.studies.tree_brokers.workloads.siena import Siena
+from gossamer.sim.studies.tree_brokers.scene import MINUTE
+from gossamer.sim.studies.tree_brokers.siena import Siena
 from gossamer.sim.study.draws import rows_from, shuffled
 
 SMALL = {"subscriptions": 300, "events": 200, "seed": 7}

@@ -11,8 +11,8 @@ from gossamer.sim.custom.language.members import Setting
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.results.sweeps.plan import read_sweep
 from gossamer.sim.studies.peers.inputs.scenario import Scenario, System
+from gossamer.sim.study.scenario_format import parse_override
 from gossamer.sim.study.scenarios import read_scenario
-from gossamer.sim.study.toml_files import parse_override
 
 PEERS = """
 nodes = 1e3

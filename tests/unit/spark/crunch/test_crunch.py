@@ -25,11 +25,11 @@ from gossamer.sim.results.intervals import Value, intervals
 from gossamer.sim.results.plot_style import save
 from gossamer.sim.results.storage.place import LocalPlace
 from gossamer.sim.study.plot import Plot, PlotOptions, plots_as
-from gossamer.sim.study.statistics import CDF, SERIES
+from gossamer.sim.study.records import CDF, SERIES
 from gossamer.spark.crunch import crunching, deliveries, folders, page
-from gossamer.spark.crunch.counting.quantiles import _total, sums_of
 from gossamer.spark.crunch.curves import CURVES_FILE, Curves, CurveWriter, Owner
 from gossamer.spark.crunch.plots import write_plots
+from gossamer.spark.crunch.quantiles import _total, sums_of
 
 SIZES, SEEDS = (60, 120, 1000), (1, 2, 3)
 SYSTEMS = ("kindred", "a-system-of-ones-own")

@@ -27,9 +27,8 @@ import gossamer.sim.results.storage.remote as remote
 import gossamer.spark.storage.folders as claims
 from gossamer.command.paths import StorageError
 from gossamer.sim.errors import ResultsError
-from gossamer.sim.results.storage.options import Access
 from gossamer.sim.results.storage.place import LocalPlace, Place, place_of
-from gossamer.sim.results.storage.remote import RemotePlace, failure_text
+from gossamer.sim.results.storage.remote import Access, RemotePlace, failure_text
 from gossamer.spark.storage.folders import (
     MARKER,
     SENT,

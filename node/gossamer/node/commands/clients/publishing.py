@@ -14,11 +14,15 @@ from typing import Final, TextIO
 import trio
 from attrs import define, field
 
-from gossamer.client.address import LocalAddress
 from gossamer.client.errors import unwrapped
+from gossamer.client.link import LocalAddress
 from gossamer.client.results import LastMark
-from gossamer.node.commands.clients.event_text import event_of_arguments, event_of_line, write_text
-from gossamer.node.commands.clients.refusals import Refusals
+from gossamer.node.commands.clients.event_text import (
+    Refusals,
+    event_of_arguments,
+    event_of_line,
+    write_text,
+)
 from gossamer.node.commands.clients.table_events import opened_table
 from gossamer.node.commands.folder import address_of
 from gossamer.node.errors import (
@@ -31,11 +35,10 @@ from gossamer.node.errors import (
 )
 from gossamer.node.local.client import LocalClient, Outcome, open_client
 from gossamer.node.local.frames import BROKER
-from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.limits import MAX_EVENTS, MAX_PAYLOAD_BYTES
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.values import Payload, Value
-from gossamer.protocol.kernel.errors import ProtocolError
+from gossamer.protocol.kernel.errors import ContentError, ProtocolError
 
 EXIT_OK: Final = 0
 # What was published may be lost, or it is not known whether it was published.

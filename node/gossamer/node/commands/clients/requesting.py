@@ -14,8 +14,7 @@ import trio
 from attrs import frozen
 
 from gossamer.client.errors import unwrapped
-from gossamer.client.requests import TEXT_TYPE, Request, Requests
-from gossamer.client.results import Payload, Reply
+from gossamer.client.results import TEXT_TYPE, Payload, Reply, Request, Requests
 from gossamer.command.waiting import waiting
 from gossamer.node.commands.clients.event_text import (
     event_of_arguments,

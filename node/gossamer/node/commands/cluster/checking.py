@@ -13,16 +13,14 @@ from rich.console import Console
 
 from gossamer.client.errors import unwrapped
 from gossamer.command.waiting import waiting
-from gossamer.node.config.broker import BROKER
+from gossamer.node.config.broker import BROKER, family_named
 from gossamer.node.config.checks import (
     DEFAULT_JOIN_PORT,
     DEFAULT_PAGE_PORT,
     DEFAULT_PORT,
     parse_address,
 )
-from gossamer.node.config.families import family_named
-from gossamer.node.config.file import config_table
-from gossamer.node.config.folder import load
+from gossamer.node.config.file import config_table, load
 from gossamer.node.config.node import NodeConfig
 from gossamer.node.doctor.failures import Finding, all_well, findings_json, findings_table
 from gossamer.node.doctor.local import Here, Signs, check_machine, diagnose_here, signs_of_files
@@ -52,11 +50,10 @@ from gossamer.node.security.cluster import (
     timeless_context,
 )
 from gossamer.node.store.database import MIGRATIONS, newer_version, read_meta, read_version
-from gossamer.node.transport.base.base import Address, Hello, LocalPeer, PeerIdentity
-from gossamer.node.transport.base.limits import Limits
+from gossamer.node.transport.base import Address, Hello, LocalPeer, PeerIdentity
+from gossamer.node.transport.byte_streams import TcpStream, TlsStream
 from gossamer.node.transport.handshake import PROTOCOL_VERSION, introduce
-from gossamer.node.transport.streams.byte_streams import TcpStream
-from gossamer.node.transport.streams.tls import TlsStream
+from gossamer.node.transport.limits import Limits
 from gossamer.protocol.kernel.errors import ProtocolError
 
 _DAY_S: Final = 86_400.0

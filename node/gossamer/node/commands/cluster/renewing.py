@@ -13,7 +13,7 @@ from attrs import frozen
 
 from gossamer.client.errors import unwrapped
 from gossamer.node.config.checks import DEFAULT_JOIN_PORT, parse_address
-from gossamer.node.config.folder import load
+from gossamer.node.config.file import load
 from gossamer.node.errors import ClusterFolderError, ConfigurationError, JoinError
 from gossamer.node.peer.cluster_info import read_cluster_info
 from gossamer.node.security.certificates import date_text

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from gossamer.node.config.folder import load
+from gossamer.node.config.file import load
 from gossamer.node.errors import ConfigurationError
 from gossamer.node.peer.cluster_info import cluster_schema
 from gossamer.node.security.cluster import ClusterFolder, load_signer, open_membership

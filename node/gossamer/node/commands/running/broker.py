@@ -19,8 +19,8 @@ from gossamer.node.broker.numbers import (
     broker_snapshot,
 )
 from gossamer.node.broker.session import BrokerServices, open_broker_server
-from gossamer.node.commands.running.joining import open_join_server
 from gossamer.node.commands.running.process import NodeProcess
+from gossamer.node.commands.running.running import open_join_server
 from gossamer.node.config.broker import BROKER, CLUSTER
 from gossamer.node.config.node import NodeConfig
 from gossamer.node.monitoring.logs import log
@@ -28,7 +28,7 @@ from gossamer.node.page.server import serve_page
 from gossamer.node.peer.cluster_info import cluster_schema
 from gossamer.node.peer.peer import open_state
 from gossamer.node.security.identity import key_text
-from gossamer.node.transport.base.base import Address
+from gossamer.node.transport.base import Address
 
 # Sizes of tables that a broker tells in short.
 _TOLD: Final = ("subscriptions", "advertisements", "owed", "kept")

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import gc
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+import os
+import stat
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+)
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import attrs
 import trio
 
 from gossamer.client.errors import unwrapped
-from gossamer.node.commands.running.joining import open_join_server
-from gossamer.node.commands.running.only_one import only_one
+from gossamer.node.commands.cluster.membership import join_material, reachable
 from gossamer.node.commands.running.process import NodeProcess
 from gossamer.node.config.broker import BROKER
-from gossamer.node.config.folder import load
+from gossamer.node.config.file import load
 from gossamer.node.config.node import NodeConfig
+from gossamer.node.errors import CommandError, ListenFailed
 from gossamer.node.local.address import locked
 from gossamer.node.local.groups.service import Groups
 from gossamer.node.local.history import FILE_NAME, open_history
@@ -29,9 +41,147 @@ from gossamer.node.monitoring.metrics import metrics_text
 from gossamer.node.page.server import serve_page
 from gossamer.node.peer.cluster_info import schema_fingerprint, with_schema
 from gossamer.node.peer.peer import Peer, open_peer, open_state
-from gossamer.node.security.cluster import open_membership
-from gossamer.node.security.identity import key_text
-from gossamer.node.transport.base.base import Address
+from gossamer.node.security.cluster import ClusterFolder, open_membership
+from gossamer.node.security.identity import PRIVATE, key_text
+from gossamer.node.security.joining.admission import open_registrar
+from gossamer.node.security.joining.server import JoinServer, admit_with, known_to, serve_joins
+from gossamer.node.store.writer import StoreWriter
+from gossamer.node.transport.base import Address
+
+# That a user runs a peer once only on a machine, from whatever folders.
+#
+# The folder's own lock keeps a second node out of it. Of a copy of the folder it knows nothing: two
+# nodes of one identity would take each other's connections for their own, and sign descriptors that
+# others take for lies. Another machine, or user, is out of reach of this; so is a system without a
+# folder for what runs, where nothing is checked.
+
+
+@contextmanager
+def only_one(key: str, folder: Path) -> Iterator[None]:
+    """Keep any other node of this user from running as the peer ``key``, for as long as this does.
+
+    Raises:
+        CommandError: one does already.
+    """
+    path = _file_of(key)
+    if path is None:
+        yield
+        return
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            reason = f"is of peer {key}, which runs in {_holder(path)} already"
+            raise CommandError(folder, f"{reason}, expected one at a time") from None
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, os.fsencode(folder.absolute()))
+        yield
+        path.unlink(missing_ok=True)
+    finally:
+        os.close(descriptor)
+
+
+def runs_here(key: str) -> str | None:
+    """The folder from which a node of this user runs as the peer ``key``, None if none does."""
+    path = _file_of(key)
+    if path is None:
+        return None
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _holder(path)
+    finally:
+        os.close(descriptor)
+    return None
+
+
+def _file_of(key: str, environment: Mapping[str, str] = os.environ) -> Path | None:
+    """Where it is noted that a peer runs; None where there is no folder that is ours alone."""
+    base = environment.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
+    folder = Path(base) / f"gossamer-{os.getuid()}"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+    except OSError:
+        return None
+    ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
+    return folder / f"{key}.lock" if ours and not found.st_mode & 0o077 else None
+
+
+def _holder(path: Path) -> str:
+    try:
+        return os.fsdecode(path.read_bytes()) or "another folder"
+    except OSError:
+        return "another folder"
+
+
+# The server that answers those with a token, where this peer holds the authority's key.
+
+
+# What the system says of the address of an IP version that it lacks.
+_ABSENT: Final = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
+_BACKLOG: Final = 16
+
+
+def open_join_server(
+    config: NodeConfig, peers: Sequence[Address], writer: StoreWriter
+) -> AbstractAsyncContextManager[Sequence[Address]] | None:
+    """The server as a context that gives its addresses; None where this peer cannot admit anybody.
+
+    Args:
+        config: of the peer.
+        peers: where it can be reached as a peer, told to those who join.
+        writer: of its state file, where tokens and certificates are noted.
+    """
+    holds_authority = ClusterFolder(config.identity.folder).authority_key.exists()
+    if config.listen.plain_text or not holds_authority or not config.listen.join_addresses:
+        return None
+    return _opened(config, peers, writer)
+
+
+@asynccontextmanager
+async def _opened(
+    config: NodeConfig, peers: Sequence[Address], writer: StoreWriter
+) -> AsyncIterator[Sequence[Address]]:
+    """Answer those who want to join while the context is open.
+
+    Raises:
+        ListenFailed: an address cannot be listened on.
+        ClusterFolderError: the authority's key cannot be used.
+    """
+    registrar = open_registrar(open_membership(config.identity.folder))
+    cluster_info = join_material(config, peers)
+    server = JoinServer(
+        registrar.member,
+        admit_with(registrar, writer, cluster_info),
+        knows=known_to(registrar, writer),
+    )
+    async with trio.open_nursery() as nursery:
+        listeners = await _listen(config.listen.join_endpoints)
+        nursery.start_soon(serve_joins, server, listeners)
+        bound = [one.socket.getsockname()[:2] for one in listeners]
+        yield [Address(*one) for one in reachable(bound, config)]
+        nursery.cancel_scope.cancel()
+
+
+async def _listen(endpoints: Sequence[tuple[str, int]]) -> list[trio.SocketListener]:
+    """Listen at all ``endpoints``, those of an IP version that the machine lacks left out."""
+    opened: list[trio.SocketListener] = []
+    for host, port in endpoints:
+        try:
+            opened += await trio.open_tcp_listeners(port, host=host, backlog=_BACKLOG)
+        except OSError as error:
+            if host == "::" and error.errno in _ABSENT and opened:
+                continue
+            for listener in opened:
+                listener.socket.close()
+            raise ListenFailed(str(Address(host, port)), error.strerror or str(error)) from None
+    return opened
 
 
 def run_node(folder: Path | None, changes: Iterable[str] | None = None) -> int:

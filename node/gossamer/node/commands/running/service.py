@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from gossamer.node.config.folder import load
+from gossamer.node.config.file import load
 from gossamer.node.errors import CommandError
 from gossamer.node.security.identity import PUBLIC, write_file
 

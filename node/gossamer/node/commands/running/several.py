@@ -19,7 +19,7 @@ from gossamer.node.commands.signals import (
     ending_signals,
     has_terminal,
 )
-from gossamer.node.config.folder import load
+from gossamer.node.config.file import load
 from gossamer.node.config.node import NAME_LENGTH, Logging
 from gossamer.node.errors import NodeError
 from gossamer.node.monitoring.logs import configure_logs, log

@@ -29,7 +29,7 @@ from gossamer.node.local.peer_like import EventLike, PeerLike
 from gossamer.node.local.services import feed
 from gossamer.node.page.snapshot import Snapshot
 from gossamer.node.store.store import StoredSubscription
-from gossamer.node.transport.base.base import Address
+from gossamer.node.transport.base import Address
 from gossamer.protocol.content.filters.expressions import parse_expression
 from gossamer.protocol.patterns.groups import ANSWER_S, LOST_S, Member, Round
 

@@ -15,7 +15,7 @@ from gossamer.node.local.groups.log import GroupLog
 from gossamer.node.local.history import KeptEvent
 from gossamer.node.local.peer_like import PeerLike
 from gossamer.node.monitoring.logs import log
-from gossamer.node.transport.base.base import Address
+from gossamer.node.transport.base import Address
 from gossamer.protocol.patterns.groups import ANSWER_S, HEARTBEAT_S, Leader, Member, Report, Round
 
 # The other peers of one queue group: where they are, and what is asked of them.

@@ -16,11 +16,10 @@ from gossamer.node.errors import BadFrame
 from gossamer.node.local.frames import event_values_from_wire, values_to_wire
 from gossamer.node.local.history import KeptEvent
 from gossamer.node.security.identity import decode, encode
-from gossamer.node.transport.base.base import Address
-from gossamer.protocol.content.errors import ContentError
+from gossamer.node.transport.base import Address
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.values import Payload
-from gossamer.protocol.kernel.errors import ConfigError
+from gossamer.protocol.kernel.errors import ConfigError, ContentError
 from gossamer.protocol.patterns.groups import Report, Round
 
 SERVICE: Final = "group"

@@ -15,9 +15,9 @@ from gossamer.node.local.frames import id_text, payload_fields, payload_of, valu
 from gossamer.node.local.replies import Reply
 from gossamer.node.local.requests import Requests, held_alone
 from gossamer.node.local.services import REFUSALS, Services, check_refusal
-from gossamer.node.transport.base.frames import encode_frame
-from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.connection import Connection
+from gossamer.node.transport.frames import encode_frame
+from gossamer.node.transport.schema import Frame
 from gossamer.protocol.content.values import UNKNOWN_TYPE, Payload, Value
 
 # Events of a client that are published together.

@@ -9,7 +9,7 @@ from hmac import compare_digest
 import trio
 from attrs import evolve
 
-from gossamer.client.address import LocalAddress
+from gossamer.client.link import LocalAddress
 from gossamer.node.config.node import Local
 from gossamer.node.errors import BadFrame, HandshakeFailed, PeerRefused, RequestError
 from gossamer.node.local.address import Door, close_door, open_door
@@ -25,12 +25,12 @@ from gossamer.node.local.frames import (
 from gossamer.node.local.services import NodeServices, Services, transport_limits
 from gossamer.node.local.serving.session import Session
 from gossamer.node.monitoring.logs import log
-from gossamer.node.transport.base.admission_room import Doors, warn_of_crowd
-from gossamer.node.transport.base.base import Cause, Farewell
-from gossamer.node.transport.base.frames import MAX_DETAIL, FrameReader, encode_frame
-from gossamer.node.transport.base.schema import Frame
+from gossamer.node.transport.base import Cause, Farewell
+from gossamer.node.transport.byte_streams import drain
 from gossamer.node.transport.connection import Connection
-from gossamer.node.transport.streams.byte_streams import drain
+from gossamer.node.transport.frames import MAX_DETAIL, FrameReader, encode_frame
+from gossamer.node.transport.limits import Doors, warn_of_crowd
+from gossamer.node.transport.schema import Frame
 
 # Read at once from a client that has not said yet who it is.
 _CHUNK = 4096

@@ -18,9 +18,9 @@ from gossamer.node.local.services import JoinedLike, Services, feed
 from gossamer.node.local.serving.ordered import KeptInOrder, Ordered, begin_of
 from gossamer.node.local.serving.publishing import PublishingRequests
 from gossamer.node.peer.unicast.last_values import key_of, mark_of
-from gossamer.node.transport.base.base import Cause, Farewell
-from gossamer.node.transport.base.schema import Frame
+from gossamer.node.transport.base import Cause, Farewell
 from gossamer.node.transport.connection import Connection
+from gossamer.node.transport.schema import Frame
 from gossamer.protocol.content.filters.expressions import Expression, parse_expression
 from gossamer.protocol.patterns.last_values import MOST_VALUES
 

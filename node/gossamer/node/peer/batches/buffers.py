@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer.node.peer.frames.event_frames import COMMANDS, HEAD_BYTES, KINDS
-from gossamer.node.transport.base.limits import HEADER_BYTES
+from gossamer.node.transport.limits import HEADER_BYTES
 from gossamer.protocol.kernel.records import BODY, CURSORS
 from gossamer.protocol.kernel.struct import Struct
 from gossamer.protocol.peer.codec import layouts_of

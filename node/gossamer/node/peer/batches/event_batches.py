@@ -26,16 +26,15 @@ from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.core import SELF, Record
 from gossamer.node.peer.frames.event_frames import event_frame, read_event_frame
 from gossamer.node.peer.frames.events import EventMemory
-from gossamer.node.peer.frames.flows import NEW_COSTS
-from gossamer.node.peer.frames.frame_types import WORD_BYTES
+from gossamer.node.peer.frames.frame_types import NEW_COSTS, WORD_BYTES
 from gossamer.node.peer.frames.wire import Wire
 from gossamer.node.peer.load.overload import Overloads
 from gossamer.node.peer.load.sender import FrameSender
 from gossamer.node.security.sealing import identifier, publisher_of
-from gossamer.node.transport.base.limits import HEADER_BYTES
-from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.connection import NOTHING, Together
-from gossamer.node.transport.queues.send_queue import Flow
+from gossamer.node.transport.limits import HEADER_BYTES
+from gossamer.node.transport.schema import Frame
+from gossamer.node.transport.send_queue import Flow
 from gossamer.protocol.kernel.errors import CapacityError, InvariantError, RemoteProtocolError
 from gossamer.protocol.kernel.linking import LinkedCode
 from gossamer.protocol.kernel.records import BODY

@@ -33,7 +33,7 @@ class Rules(Protocol):
     """`scan` and `take` in one of their forms."""
 
     def scan(self, begin: int, end: int, source: int, most: int, first: int) -> int:
-        """As `scanning.scan`."""
+        """As `taking.scan`."""
         ...
 
     def take(self, first: int, count: int, now: int) -> int:

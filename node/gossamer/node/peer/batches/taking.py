@@ -39,7 +39,7 @@ from gossamer.node.peer.batches.buffers import (
 from gossamer.node.peer.frames.core import SELF
 from gossamer.node.peer.frames.event_frames import HEAD_BYTES, MARK
 from gossamer.node.security.sealing import MOST_SEAL_BYTES
-from gossamer.node.transport.base.limits import HEADER_BYTES
+from gossamer.node.transport.limits import HEADER_BYTES
 from gossamer.protocol.content.limits import MAX_EVENT_BYTES
 from gossamer.protocol.kernel.records import (
     BODY,

@@ -13,7 +13,7 @@ from typing import Final
 import attrs
 
 from gossamer.node.peer.frames.core import SELF
-from gossamer.node.transport.base.base import Address
+from gossamer.node.transport.base import Address
 from gossamer.protocol.kernel.errors import CapacityError
 from gossamer.protocol.peer.state.links import HANDLE_MASK
 

@@ -12,8 +12,8 @@ from gossamer.node.errors import RevokedCertificateError, UntimelyCertificateErr
 from gossamer.node.peer.frames.frame_types import CERTIFICATES_AT_ONCE, FrameService
 from gossamer.node.security.certificates import read_certificate
 from gossamer.node.security.descriptors import DescriptorCache
-from gossamer.node.transport.base.frames import encode_frame
-from gossamer.node.transport.base.schema import Frame
+from gossamer.node.transport.frames import encode_frame
+from gossamer.node.transport.schema import Frame
 
 # Frames of one peer that wait for certificates; others are taken with what is known.
 MAX_HELD: Final = 8

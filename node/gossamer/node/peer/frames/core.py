@@ -26,7 +26,6 @@ from gossamer.protocol.kernel.records import (
     Outbox,
 )
 from gossamer.protocol.peer import step as rules
-from gossamer.protocol.peer.places.placement import Int64s, want_place
 from gossamer.protocol.peer.record_table.records import (
     COMPARE_SOON,
     EVENT_VALUES,
@@ -40,11 +39,11 @@ from gossamer.protocol.peer.rendezvous.arc_return import arc_begins
 from gossamer.protocol.peer.rendezvous.delivery import note_delivered
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
-from gossamer.protocol.peer.space.ring import RING_BITS
-from gossamer.protocol.peer.space.scales import held_boxes, point_of, points_of
+from gossamer.protocol.peer.space.ring import RING_BITS, held_boxes, point_of, points_of
 from gossamer.protocol.peer.state.event_logs import IS_WHOLE
 from gossamer.protocol.peer.state.links import HANDLE_MASK
 from gossamer.protocol.peer.state.state import COUNTERS, State, make_state
+from gossamer.protocol.peer.topology.placement import Int64s, want_place
 
 Record = list[int]
 # What a step wrote, as words, and the cursors of its outbox.

@@ -24,7 +24,7 @@ from gossamer.node.security.descriptors import (
     sign_descriptor,
 )
 from gossamer.node.security.identity import Identity, decode, encode
-from gossamer.node.transport.base.base import Address
+from gossamer.node.transport.base import Address
 from gossamer.protocol.kernel.errors import CapacityError, ConfigError
 from gossamer.protocol.peer.record_table.layouts import ProfileFault, profile_fault
 from gossamer.protocol.peer.settings.profile import LOAD

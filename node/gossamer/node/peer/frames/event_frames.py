@@ -18,7 +18,7 @@ from struct import Struct
 from typing import Final
 
 from gossamer.node.errors import BadFrame
-from gossamer.node.transport.base.schema import Frame
+from gossamer.node.transport.schema import Frame
 from gossamer.protocol.kernel.struct import WORD_BYTES
 from gossamer.protocol.peer.record_table.records import (
     EVENT,

@@ -13,10 +13,10 @@ import attrs
 
 from gossamer.node.security.identity import decode, encode
 from gossamer.node.security.sealing import publisher_of
-from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.limits import MAX_LITERAL
 from gossamer.protocol.content.schema import FIRST_VERSION, SchemaVersion, read_leniently
 from gossamer.protocol.content.values import Kind, Payload, Value
+from gossamer.protocol.kernel.errors import ContentError
 from gossamer.protocol.peer.record_table.records import CLASS_AT
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -28,8 +28,8 @@ from gossamer.node.security.event_keys import (
     PublisherCache,
 )
 from gossamer.node.security.sealing import Seal, publisher_of
-from gossamer.node.transport.base.frames import encode_frame
-from gossamer.node.transport.base.schema import Frame
+from gossamer.node.transport.frames import encode_frame
+from gossamer.node.transport.schema import Frame
 
 # Events that wait until it is known whose keys they were signed by.
 #

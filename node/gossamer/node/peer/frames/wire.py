@@ -27,8 +27,8 @@ from gossamer.node.peer.frames.event_frames import KINDS, event_frame
 from gossamer.node.peer.frames.events import EventMemory
 from gossamer.node.peer.frames.frame_types import WORD_BYTES
 from gossamer.node.security.sealing import identifier, publisher_of
-from gossamer.node.transport.base.frames import encode_frame
-from gossamer.node.transport.base.schema import (
+from gossamer.node.transport.frames import encode_frame
+from gossamer.node.transport.schema import (
     Frame,
 )
 from gossamer.protocol.kernel.errors import CapacityError

@@ -18,8 +18,8 @@ import trio
 
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.load.overload import Overloads
-from gossamer.node.transport.base.schema import Frame
-from gossamer.node.transport.queues.send_queue import Backlog, FairQueue, Flow
+from gossamer.node.transport.schema import Frame
+from gossamer.node.transport.send_queue import Backlog, FairQueue, Flow
 from gossamer.protocol.kernel.errors import RemoteProtocolError
 from gossamer.protocol.peer.step import TIMERS
 

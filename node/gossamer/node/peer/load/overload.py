@@ -21,7 +21,7 @@ from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.core import SELF
 from gossamer.node.security.identity import key_text
-from gossamer.node.transport.queues.send_queue import Backlog, Flow
+from gossamer.node.transport.send_queue import Backlog, Flow
 from gossamer.protocol.peer.record_table.records import (
     COMPARE,
     COMPARE_SOON,

@@ -13,7 +13,7 @@ from gossamer.node.errors import FrameTooLarge, PeerUnreachable, TransportBroken
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.core import Record
 from gossamer.node.transport.links import ConnectionPool
-from gossamer.node.transport.queues.send_queue import FairQueue, Flow
+from gossamer.node.transport.send_queue import FairQueue, Flow
 
 # Frames that wait for one peer beside those in its connection's queue: a few rounds' worth of
 # gossip while it is dialled. What is beyond that is late anyway.

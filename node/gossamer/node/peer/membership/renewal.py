@@ -74,9 +74,9 @@ from gossamer.node.security.renewal import (
 )
 from gossamer.node.store import Store
 from gossamer.node.store.writer import StoreWriter
-from gossamer.node.transport.base.frames import encode_frame
-from gossamer.node.transport.base.schema import Frame
+from gossamer.node.transport.frames import encode_frame
 from gossamer.node.transport.links import ConnectionPool
+from gossamer.node.transport.schema import Frame
 from gossamer.protocol.kernel.errors import CapacityError
 
 # Seconds between two looks at the files and the clock.

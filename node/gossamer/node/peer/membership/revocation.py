@@ -33,7 +33,7 @@ from gossamer.node.monitoring.logs import log
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.frame_types import REVOCATION_FRAMES, FrameService
-from gossamer.node.peer.membership.status import MembershipStatus
+from gossamer.node.peer.membership.admission import MembershipStatus
 from gossamer.node.security.certificates import Authority, read_certificate
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import DescriptorCache
@@ -47,10 +47,10 @@ from gossamer.node.security.revocation import (
 )
 from gossamer.node.store import Store
 from gossamer.node.store.writer import StoreWriter
-from gossamer.node.transport.base.base import Cause, Farewell
-from gossamer.node.transport.base.frames import encode_frame
-from gossamer.node.transport.base.schema import Frame
+from gossamer.node.transport.base import Cause, Farewell
+from gossamer.node.transport.frames import encode_frame
 from gossamer.node.transport.links import ConnectionPool
+from gossamer.node.transport.schema import Frame
 
 # Seconds between two looks at the file, and until somebody else is asked who has not answered.
 LOOK_S: Final = 2.0

@@ -28,9 +28,9 @@ from gossamer.node.security.schema_document import (
 )
 from gossamer.node.store import Store
 from gossamer.node.store.writer import StoreWriter
-from gossamer.node.transport.base.frames import encode_frame
-from gossamer.node.transport.base.schema import Frame
+from gossamer.node.transport.frames import encode_frame
 from gossamer.node.transport.links import ConnectionPool
+from gossamer.node.transport.schema import Frame
 from gossamer.protocol.content.schema import FIRST_VERSION, SchemaVersion
 
 # Seconds between two looks at the file, and until somebody else is asked who has not answered.

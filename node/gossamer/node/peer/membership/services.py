@@ -14,15 +14,15 @@ from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.certificate_requests import CertificateService
 from gossamer.node.peer.frames.frame_types import FrameService
+from gossamer.node.peer.membership.admission import MembershipStatus
 from gossamer.node.peer.membership.renewal import RenewalService
 from gossamer.node.peer.membership.revocation import RevocationService
 from gossamer.node.peer.membership.schema_spread import SchemaService
-from gossamer.node.peer.membership.status import MembershipStatus
 from gossamer.node.security.certificates import PeerCertificate
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import DescriptorCache
 from gossamer.node.store.writer import StoreWriter
-from gossamer.node.transport.base.base import Transport
+from gossamer.node.transport.base import Transport
 from gossamer.node.transport.links import ConnectionPool
 from gossamer.protocol.kernel.errors import CapacityError
 

@@ -21,9 +21,9 @@ from gossamer.node.peer.unicast.cluster_time import EventClock
 from gossamer.node.peer.unicast.messages import Unicast
 from gossamer.node.security.identity import decode, encode
 from gossamer.node.security.sealing import identifier
-from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.limits import MAX_PAYLOAD_BYTES
 from gossamer.protocol.content.values import Payload
+from gossamer.protocol.kernel.errors import ContentError
 from gossamer.protocol.patterns.last_values import LastValue, LastValues, Stamp, chunks
 
 SERVICE: Final = "last"

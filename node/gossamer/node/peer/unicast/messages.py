@@ -21,20 +21,19 @@ from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.frame_types import MESSAGE_FRAMES, FrameService
 from gossamer.node.security.identity import decode, encode
-from gossamer.node.transport.base.base import Address
-from gossamer.node.transport.base.frames import encode_frame
-from gossamer.node.transport.base.schema import Frame
+from gossamer.node.transport.base import Address
+from gossamer.node.transport.frames import encode_frame
 from gossamer.node.transport.links import ConnectionPool
+from gossamer.node.transport.schema import Frame
 from gossamer.protocol.content.attributes import (
     Attribute,
     BooleanAttribute,
     EnumerationAttribute,
 )
-from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.limits import MAX_PAYLOAD_BYTES
 from gossamer.protocol.content.schema import SchemaVersion
 from gossamer.protocol.content.values import Payload
-from gossamer.protocol.kernel.errors import CapacityError, ConfigError
+from gossamer.protocol.kernel.errors import CapacityError, ConfigError, ContentError
 from gossamer.protocol.peer.space.encoding import ABSENT, EncodedBox
 
 # Takes the key of the peer that asks and the body of its question, and returns that of the answer.

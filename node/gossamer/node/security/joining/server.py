@@ -47,7 +47,7 @@ from gossamer.node.security.renewal import (
 )
 from gossamer.node.store import Store
 from gossamer.node.store.writer import StoreWriter
-from gossamer.node.transport.base.admission_room import Doors, Guest, address_group, warn_of_crowd
+from gossamer.node.transport.limits import Doors, Guest, address_group, warn_of_crowd
 from gossamer.protocol.kernel.errors import ConfigError, ProtocolError
 
 Admit = Callable[[Request | RenewalRequest], Awaitable[Answer]]

@@ -10,13 +10,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
 from gossamer.protocol.brokers.core.effects import Moved, Outbox
-from gossamer.protocol.brokers.core.errors import (
-    ClientError,
-)
 from gossamer.protocol.brokers.core.messages import (
     Advertise,
     Attach,
     ClientAcknowledge,
+    ClientError,
     Detach,
     FromClient,
     Id,

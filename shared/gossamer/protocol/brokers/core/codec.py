@@ -16,28 +16,218 @@ A family has one `Codec`, made of the shapes of what its brokers send each other
     >>> codec.read_message(["unsubscribe", 5])
     Traceback (most recent call last):
     ...
-    gossamer.protocol.brokers.core.errors.MalformedMessageError: unsubscribe: label is 5, \
+    gossamer.protocol.brokers.core.messages.MalformedMessageError: unsubscribe: label is 5, \
 expected 1 to 64 printable characters
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from attrs import field, fields, frozen
+
 from gossamer.protocol.brokers.core import messages as m
-from gossamer.protocol.brokers.core.message_shapes import (
-    ASKED,
-    COUNT,
-    FILTER,
-    LABEL,
-    NAME,
-    VALUES,
-    Kinds,
-    Shape,
-    shape,
+from gossamer.protocol.brokers.core.messages import MalformedMessageError
+from gossamer.protocol.brokers.core.plain_data import (
+    UNNAMED,
+    Read,
+    check_filter,
+    check_values,
+    malformed,
+    plain_filter,
+    plain_values,
+    read_filter,
+    read_flag,
+    read_id,
+    read_list,
+    read_name,
+    read_values,
+    read_whole,
 )
-from gossamer.protocol.brokers.core.plain_data import read_name
+
+# Shapes of messages as plain data: a kind, then fields in the order in which a class names them.
+#
+# Made of the fields that `plain` reads and writes; `codec` makes the messages of a family of them.
+
+
+MAX_ASKED: Final = 10_000
+"""Most filters with which a client attaches."""
+
+
+Check = Callable[[Any, str], object]
+"""Raises a `MalformedMessageError` or `ContentError` about a part that nobody could read again."""
+
+
+@frozen
+class Part:
+    """A field of a message: how it becomes plain data, and how it is read.
+
+    Attributes:
+        check: looks at what may be too long or odd to be read again; None: there is no such thing.
+    """
+
+    plain: Callable[[Any], object]
+    read: Read
+    check: Check | None = None
+
+
+@frozen
+class Shape:
+    """A kind of message and its parts, in the order of its class."""
+
+    kind: type
+    parts: Mapping[str, Part]
+    checks: Mapping[str, Check] = field(init=False)
+
+    @checks.default
+    def _checks(self) -> Mapping[str, Check]:
+        return {name: one.check for name, one in self.parts.items() if one.check is not None}
+
+    def check(self, name: str, message: object) -> None:
+        """Let a message pass whose content others can read; raises as a `Check` does."""
+        for part, check in self.checks.items():
+            try:
+                check(getattr(message, part), part)
+            except MalformedMessageError as error:
+                raise _named(error, name) from None
+
+    def plain(self, message: object) -> list[object]:
+        """The fields of a message."""
+        return [part.plain(getattr(message, name)) for name, part in self.parts.items()]
+
+    def read(self, name: str, data: list[object]) -> Any:
+        """The message with these fields; raises `MalformedMessageError`."""
+        if len(data) != len(self.parts):
+            expected = f"{len(self.parts)} fields"
+            raise MalformedMessageError(name, "length", f"{len(data)} fields", expected)
+        found = zip(self.parts.items(), data, strict=True)
+        try:
+            return self.kind(*[part.read(one, field) for (field, part), one in found])
+        except MalformedMessageError as error:
+            raise _named(error, name) from None
+
+
+def _named(error: MalformedMessageError, name: str) -> MalformedMessageError:
+    if error.message != UNNAMED:
+        return error
+    return MalformedMessageError(name, error.field, error.value, error.expected)
+
+
+def shape(kind: type, *parts: Part) -> Shape:
+    """The shape of a class whose fields are these parts."""
+    names = [field.name for field in fields(kind)]
+    return Shape(kind, dict(zip(names, parts, strict=True)))
+
+
+class Kinds:
+    """Messages of several shapes, each a list that begins with the name of its kind."""
+
+    def __init__(self, shapes: Mapping[str, Shape]) -> None:
+        self._shapes = shapes
+        self._names = {one.kind: name for name, one in shapes.items()}
+
+    def plain(self, message: object) -> list[object]:
+        """A message as plain data."""
+        name = self._names[type(message)]
+        return [name, *self._shapes[name].plain(message)]
+
+    def read(self, data: object, field: str) -> Any:
+        """The message that came as plain data; raises `MalformedMessageError`."""
+        if type(data) is not list or not data or type(data[0]) is not str:
+            raise malformed(field, data, "a list that begins with the kind of a message")
+        found = self._shapes.get(data[0])
+        if found is None:
+            raise malformed(field, data[0], "one of " + ", ".join(self._shapes))
+        return found.read(data[0], data[1:])
+
+    def check(self, message: object, field: str = "message") -> None:
+        """Let a message pass whose content others can read; raises as a `Check` does."""
+        name = self._names.get(type(message))
+        if name is None:
+            raise malformed(field, message, "one of " + ", ".join(self._shapes))
+        self._shapes[name].check(name, message)
+
+    @property
+    def part(self) -> Part:
+        """A field that holds one of them."""
+        checked = any(one.checks for one in self._shapes.values())
+        return Part(self.plain, self.read, self.check if checked else None)
+
+
+def same(value: object) -> object:
+    """What is plain data already."""
+    return value
+
+
+def maybe(part: Part) -> Part:
+    """A field that may hold nothing."""
+    return Part(
+        lambda value: None if value is None else part.plain(value),
+        lambda data, field: None if data is None else part.read(data, field),
+        part.check and _unless_none(part.check),
+    )
+
+
+def _unless_none(check: Check) -> Check:
+    return lambda value, field: None if value is None else check(value, field)
+
+
+def many(part: Part, most: int) -> Part:
+    """A field that holds so many at most."""
+    read = read_list(part.read, most)
+    check = part.check and _each(part.check, most)
+    return Part(lambda value: [part.plain(one) for one in value], read, check)
+
+
+def _each(check: Check, most: int) -> Check:
+    def check_all(value: object, field: str) -> None:
+        if not isinstance(value, tuple | list) or len(value) > most:
+            raise malformed(field, value, f"a list of at most {most} entries")
+        for one in value:
+            check(one, field)
+
+    return check_all
+
+
+def pair(one: Part, other: Part, expected: str) -> Part:
+    """A field that holds two parts; ``expected`` says of what."""
+
+    def read(data: object, field: str) -> tuple[object, object]:
+        if type(data) is not list or len(data) != 2:
+            raise malformed(field, data, expected)
+        return one.read(data[0], field), other.read(data[1], field)
+
+    def check(value: object, field: str) -> None:
+        if not isinstance(value, tuple | list) or len(value) != 2:
+            raise malformed(field, value, expected)
+        for part, given in zip((one, other), value, strict=True):
+            if part.check is not None:
+                part.check(given, field)
+
+    checked = one.check is not None or other.check is not None
+    plain = lambda value: [one.plain(value[0]), other.plain(value[1])]  # noqa: E731
+    return Part(plain, read, check if checked else None)
+
+
+def _check_id(value: object, field: str) -> None:
+    if not isinstance(value, tuple):
+        raise malformed(field, value, "a broker's name and a number")
+    read_id(list(value), field)
+
+
+ID: Final = Part(list, read_id)
+GIVEN_ID: Final = Part(list, read_id, _check_id)
+"""An identifier that a client names."""
+NAME: Final = Part(same, read_name)
+LABEL: Final = Part(same, read_name, read_name)
+"""A name that a client gives."""
+FLAG: Final = Part(same, read_flag)
+COUNT: Final = Part(same, read_whole())
+FILTER: Final = Part(plain_filter, read_filter, check_filter)
+VALUES: Final = Part(plain_values, read_values, check_values)
+ASKED: Final = many(pair(LABEL, FILTER, "a label and a filter"), MAX_ASKED)
+
 
 MAX_STANDING: Final = 1_000_000
 """Most advertisements or subscriptions that one message between brokers holds."""

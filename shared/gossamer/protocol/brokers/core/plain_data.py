@@ -17,14 +17,12 @@ from functools import lru_cache
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from gossamer.protocol.brokers.core.errors import MalformedMessageError
-from gossamer.protocol.brokers.core.messages import Id
+from gossamer.protocol.brokers.core.messages import Id, MalformedMessageError
 from gossamer.protocol.content import filters
-from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters import Filter, Publication
 from gossamer.protocol.content.filters.domains import Exact, exact_literal, exact_value
 from gossamer.protocol.content.filters.language import MAX_WRITTEN_COMPARISONS, MAX_WRITTEN_TEXT
-from gossamer.protocol.content.filters.names import name_text
+from gossamer.protocol.content.filters.predicates import name_text
 from gossamer.protocol.content.limits import (
     MAX_ANY_ATTRIBUTES,
     MAX_ANY_NAME,
@@ -33,7 +31,7 @@ from gossamer.protocol.content.limits import (
     MAX_STRING,
 )
 from gossamer.protocol.content.values import described, in_short
-from gossamer.protocol.kernel.errors import ExpressionError
+from gossamer.protocol.kernel.errors import ContentError, ExpressionError
 
 UNNAMED: Final = "frame"
 """What a message is called before its kind is known."""

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from gossamer.protocol.brokers.core.broker import Broker
+from gossamer.protocol.brokers.core.broker import Broker, NewIndex, Routing, SharedIndex, name_in
 from gossamer.protocol.brokers.core.clients import read_filters
-from gossamer.protocol.brokers.core.dump import name_in
-from gossamer.protocol.brokers.core.errors import ClientError
 from gossamer.protocol.brokers.core.messages import (
     Attach,
+    ClientError,
     Hop,
     NeighbourDown,
     NeighbourGone,
     Restarted,
 )
 from gossamer.protocol.brokers.core.plain_data import read_id, read_name
-from gossamer.protocol.brokers.core.routing import NewIndex, Routing, SharedIndex
 from gossamer.protocol.brokers.graph import codec as dumping
 from gossamer.protocol.brokers.graph.codec import CODEC, MAX_FILTERS
 from gossamer.protocol.brokers.graph.coordinator import (
@@ -69,10 +67,16 @@ from gossamer.protocol.brokers.graph.messages import (
     Version,
 )
 from gossamer.protocol.brokers.graph.network_view import InterestTable
-from gossamer.protocol.brokers.graph.outbox import GraphOutbox
-from gossamer.protocol.brokers.graph.routes import Routes
 from gossamer.protocol.brokers.graph.settings import GraphSettings
-from gossamer.protocol.brokers.graph.state import Counters, GraphSession, Link, State, TableSizes
+from gossamer.protocol.brokers.graph.state import (
+    Counters,
+    GraphOutbox,
+    GraphSession,
+    Link,
+    Routes,
+    State,
+    TableSizes,
+)
 from gossamer.protocol.content.filters import Filter, exact_publication
 
 # What makes a broker one of a general graph: its `Routing`.

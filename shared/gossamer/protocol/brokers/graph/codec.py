@@ -18,14 +18,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
-from gossamer.protocol.brokers.core.codec import Codec
-from gossamer.protocol.brokers.core.message_shapes import (
+from gossamer.protocol.brokers.core.codec import (
     COUNT,
     FILTER,
     FLAG,
     ID,
     NAME,
     VALUES,
+    Codec,
     Kinds,
     Part,
     Shape,

@@ -34,9 +34,7 @@ from gossamer.protocol.brokers.graph.messages import (
     ToCoordinator,
     Version,
 )
-from gossamer.protocol.brokers.graph.outbox import GraphOutbox
 from gossamer.protocol.brokers.graph.planning import least_added, solve
-from gossamer.protocol.brokers.graph.routes import Routes
 from gossamer.protocol.brokers.graph.settings import Problem
 from gossamer.protocol.brokers.graph.state import (
     IDLE,
@@ -44,6 +42,8 @@ from gossamer.protocol.brokers.graph.state import (
     PREPARING,
     SWITCHING,
     Coordination,
+    GraphOutbox,
+    Routes,
     State,
 )
 from gossamer.protocol.kernel.draws import mix

@@ -28,8 +28,7 @@ from gossamer.protocol.brokers.graph.messages import (
     Version,
 )
 from gossamer.protocol.brokers.graph.network_view import Matches
-from gossamer.protocol.brokers.graph.outbox import GraphOutbox
-from gossamer.protocol.brokers.graph.state import InFlight, Parked, State
+from gossamer.protocol.brokers.graph.state import GraphOutbox, InFlight, Parked, State
 from gossamer.protocol.content.filters import Publication as Values
 
 NO_GROUP: Final = -1

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gossamer.protocol.brokers.core.errors import unknown_neighbour
-from gossamer.protocol.brokers.core.messages import Id
+from gossamer.protocol.brokers.core.messages import Id, unknown_neighbour
 from gossamer.protocol.brokers.graph.forwarding import on_link_down, on_link_ready, on_version_used
 from gossamer.protocol.brokers.graph.messages import (
     Directive,
@@ -23,8 +22,7 @@ from gossamer.protocol.brokers.graph.messages import (
     Summary,
     Version,
 )
-from gossamer.protocol.brokers.graph.outbox import GraphOutbox
-from gossamer.protocol.brokers.graph.state import Link, State
+from gossamer.protocol.brokers.graph.state import GraphOutbox, Link, State
 from gossamer.protocol.content.filters import Filter
 
 # What the coordinator wants of all brokers, as each of them carries it out.

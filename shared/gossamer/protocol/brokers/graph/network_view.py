@@ -13,8 +13,8 @@ from typing import Final
 
 from attrs import define, field
 
+from gossamer.protocol.brokers.core.broker import NewIndex
 from gossamer.protocol.brokers.core.messages import Id
-from gossamer.protocol.brokers.core.routing import NewIndex
 from gossamer.protocol.content.filters import Filter, to_text
 from gossamer.protocol.kernel.errors import InvariantError
 

@@ -15,11 +15,10 @@ from gossamer.protocol.brokers.core.messages import Id
 from gossamer.protocol.brokers.graph.messages import Plan as TreePlan
 from gossamer.protocol.brokers.graph.messages import Planned
 from gossamer.protocol.brokers.graph.settings import HYBRID, MULT, MULT2, SINGLE, TRIED, Problem
-from gossamer.protocol.dissemination.cost import price
-from gossamer.protocol.dissemination.graphs.graph import NONE, Graph, make_graph, make_workspace
-from gossamer.protocol.dissemination.graphs.spanning import Trees, make_trees
+from gossamer.protocol.dissemination.cost import Sample, make_sample, price
+from gossamer.protocol.dissemination.graph import NONE, Graph, make_graph, make_workspace
 from gossamer.protocol.dissemination.plan import Plan, make_plan
-from gossamer.protocol.dissemination.sample import Sample, make_sample
+from gossamer.protocol.dissemination.spanning import Trees, make_trees
 from gossamer.protocol.dissemination.strategies import (
     Routes,
     route_by_shortest_paths,

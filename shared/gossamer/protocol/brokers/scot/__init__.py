@@ -6,12 +6,13 @@ the copies of every broker. Brokers route by subscriptions alone. The one door i
 `core.broker.Broker.handle`: a message in, effects out; no clock, socket or file. Read in this
 order:
 
-- `memory`: the product of a tree and a complete graph, what crosses the door, what is remembered
-- `broadcast`, `targets`, `routing`: Algorithms 1 to 4, subscription broadcast and three ways to
-  route; `detours`: ways around what failed or is overloaded
+- `topology`: the product of a tree and a complete graph; `messages`: what crosses the door;
+  `table`, `state`: what is remembered
+- `broadcast`, `routing`: Algorithms 1 to 4, subscription broadcast, also around what failed, and
+  three ways to route; `detours`: the target links of a notification, and ways around what failed or
+  is overloaded
 - `take_over`: clients of dead brokers, and brokers that were dead, beyond the paper; `promises`
-  numbers and keeps what a broker promises, `handing_over` is what backups do for each other,
-  `relaying` takes subscriptions around what failed
+  numbers and keeps what a broker promises, `handing_over` is what backups do for each other
 - `broker`: the `Routing` of this family with its links, and what can be seen of a broker
 - `codec`: messages and a broker as plain data
 
@@ -43,9 +44,9 @@ What a subscription of one of its clients makes of a broker:
 """
 
 from gossamer.protocol.brokers.scot.broker import ScotBroker
-from gossamer.protocol.brokers.scot.memory.messages import NeighbourUp
-from gossamer.protocol.brokers.scot.memory.settings import ROUTINGS, ScotSettings
-from gossamer.protocol.brokers.scot.memory.topology import (
+from gossamer.protocol.brokers.scot.messages import NeighbourUp
+from gossamer.protocol.brokers.scot.settings import ROUTINGS, ScotSettings
+from gossamer.protocol.brokers.scot.topology import (
     BrokerLabel,
     ClusterBitVector,
     Factor,

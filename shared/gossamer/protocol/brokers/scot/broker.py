@@ -7,10 +7,8 @@ from typing import Any, Final, get_args
 
 from attrs import evolve
 
-from gossamer.protocol.brokers.core.broker import Broker
+from gossamer.protocol.brokers.core.broker import Broker, NewIndex, Routing, SharedIndex, name_in
 from gossamer.protocol.brokers.core.clients import Labelled, read_filters, read_ids
-from gossamer.protocol.brokers.core.dump import name_in
-from gossamer.protocol.brokers.core.errors import unknown_neighbour
 from gossamer.protocol.brokers.core.messages import (
     Attach,
     FromClient,
@@ -21,15 +19,14 @@ from gossamer.protocol.brokers.core.messages import (
     Restarted,
     client,
     neighbour,
+    unknown_neighbour,
 )
 from gossamer.protocol.brokers.core.plain_data import read_name
-from gossamer.protocol.brokers.core.routing import NewIndex, Routing, SharedIndex
 from gossamer.protocol.brokers.core.state import Session, first_number
 from gossamer.protocol.brokers.scot import broadcast
 from gossamer.protocol.brokers.scot import codec as dumping
 from gossamer.protocol.brokers.scot.codec import CODEC
-from gossamer.protocol.brokers.scot.memory.congestion import new_table
-from gossamer.protocol.brokers.scot.memory.messages import (
+from gossamer.protocol.brokers.scot.messages import (
     BetweenBrokers,
     Carrying,
     InputQueue,
@@ -40,15 +37,13 @@ from gossamer.protocol.brokers.scot.memory.messages import (
     WaitedEnough,
     WindowEnded,
 )
-from gossamer.protocol.brokers.scot.memory.outbox import ScotOutbox
-from gossamer.protocol.brokers.scot.memory.settings import BID, Counters, ScotSettings
-from gossamer.protocol.brokers.scot.memory.state import State
-from gossamer.protocol.brokers.scot.memory.table import Catalogue, Entry, Numbers, RoutingTable
-from gossamer.protocol.brokers.scot.memory.take_over_hooks import NO_TAKE_OVER, NoTakeOver
-from gossamer.protocol.brokers.scot.memory.take_over_memory import TakeOverMemory
-from gossamer.protocol.brokers.scot.memory.topology import MAX_CLUSTERS, BrokerLabel, Position
 from gossamer.protocol.brokers.scot.routing import ALGORITHMS, Algorithm
+from gossamer.protocol.brokers.scot.settings import BID, Counters, ScotSettings
+from gossamer.protocol.brokers.scot.state import ScotOutbox, State, new_table
+from gossamer.protocol.brokers.scot.table import Catalogue, Entry, Numbers, RoutingTable
 from gossamer.protocol.brokers.scot.take_over import Bystander, TakeOver
+from gossamer.protocol.brokers.scot.take_over_memory import NO_TAKE_OVER, NoTakeOver, TakeOverMemory
+from gossamer.protocol.brokers.scot.topology import MAX_CLUSTERS, BrokerLabel, Position
 from gossamer.protocol.content.filters import Filter, exact_publication
 from gossamer.protocol.kernel.errors import LocalProtocolError
 
@@ -144,7 +139,7 @@ def _forget(state: State, out: ScotOutbox, name: str) -> None:
 # What makes a broker one of a structured cyclic overlay: its `Routing`.
 #
 # Which algorithm routes is in the settings (`routing.Algorithm`). Taking over has a say at the
-# points that `memory.no_take_over` names.
+# points that `take_over_memory` names.
 
 
 # Messages that change nothing of how notifications are treated; what ends a window may.

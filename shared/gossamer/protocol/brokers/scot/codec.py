@@ -4,8 +4,8 @@ A cluster bit vector is a whole number, and so are there at most `MAX_CLUSTERS` 
 
     >>> from gossamer.protocol.brokers.core.messages import Id
     >>> from gossamer.protocol.brokers.scot.codec import CODEC
-    >>> from gossamer.protocol.brokers.scot.memory.topology import ClusterBitVector
-    >>> from gossamer.protocol.brokers.scot.memory.messages import Notification
+    >>> from gossamer.protocol.brokers.scot.topology import ClusterBitVector
+    >>> from gossamer.protocol.brokers.scot.messages import Notification
     >>> data = CODEC.plain_between(Notification(Id("B1", 3), {"x": 5}, ClusterBitVector.of(0, 2)))
     >>> data
     ['notification', ['B1', 3], {'x': 5}, 5]
@@ -14,7 +14,7 @@ A cluster bit vector is a whole number, and so are there at most `MAX_CLUSTERS` 
     >>> CODEC.read_between(['notification', ['B1', 3], {'x': 5}, -1])
     Traceback (most recent call last):
     ...
-    gossamer.protocol.brokers.core.errors.MalformedMessageError: notification: targets is -1, \
+    gossamer.protocol.brokers.core.messages.MalformedMessageError: notification: targets is -1, \
 expected a whole number from 0 to 4611686018427387903
 """
 
@@ -23,16 +23,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from gossamer.protocol.brokers.core.codec import FROM_CLIENT, MAX_STANDING, Codec
-from gossamer.protocol.brokers.core.errors import DumpError
-from gossamer.protocol.brokers.core.message_shapes import (
+from gossamer.protocol.brokers.core.codec import (
     COUNT,
     FILTER,
     FLAG,
+    FROM_CLIENT,
     GIVEN_ID,
     ID,
+    MAX_STANDING,
     NAME,
     VALUES,
+    Codec,
     Kinds,
     Part,
     Shape,
@@ -43,6 +44,7 @@ from gossamer.protocol.brokers.core.message_shapes import (
 )
 from gossamer.protocol.brokers.core.messages import (
     ClientAcknowledge,
+    DumpError,
     Hop,
     Id,
     NeighbourDown,
@@ -50,14 +52,14 @@ from gossamer.protocol.brokers.core.messages import (
     Restarted,
 )
 from gossamer.protocol.brokers.core.plain_data import malformed, read_name, read_whole
-from gossamer.protocol.brokers.scot.memory import messages as m
-from gossamer.protocol.brokers.scot.memory.state import State
-from gossamer.protocol.brokers.scot.memory.table import Entry
-from gossamer.protocol.brokers.scot.memory.take_over_memory import (
+from gossamer.protocol.brokers.scot import messages as m
+from gossamer.protocol.brokers.scot.state import State
+from gossamer.protocol.brokers.scot.table import Entry
+from gossamer.protocol.brokers.scot.take_over_memory import (
     ReplicatedPromises,
     TakeOverMemory,
 )
-from gossamer.protocol.brokers.scot.memory.topology import (
+from gossamer.protocol.brokers.scot.topology import (
     MAX_CLUSTERS,
     BrokerLabel,
     ClusterBitVector,

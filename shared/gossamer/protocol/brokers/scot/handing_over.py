@@ -10,9 +10,15 @@ from attrs import evolve
 from gossamer.protocol.brokers.core.effects import Dismissed, Withdrawn
 from gossamer.protocol.brokers.core.messages import NAMELESS, Hop, client
 from gossamer.protocol.brokers.core.state import Session
-from gossamer.protocol.brokers.scot.broadcast import host_cluster, subscribe
-from gossamer.protocol.brokers.scot.detours import again
-from gossamer.protocol.brokers.scot.memory.messages import (
+from gossamer.protocol.brokers.scot.broadcast import (
+    hand_on,
+    host_cluster,
+    on_relay,
+    relay,
+    subscribe,
+)
+from gossamer.protocol.brokers.scot.detours import again, within_cluster
+from gossamer.protocol.brokers.scot.messages import (
     Acknowledge,
     Bypass,
     ClientLeft,
@@ -31,18 +37,15 @@ from gossamer.protocol.brokers.scot.memory.messages import (
     UnacknowledgedDelivery,
     Unsubscription,
 )
-from gossamer.protocol.brokers.scot.memory.outbox import ScotOutbox
-from gossamer.protocol.brokers.scot.memory.state import State, wrong_clusters
-from gossamer.protocol.brokers.scot.memory.table import Entry
-from gossamer.protocol.brokers.scot.memory.take_over_memory import (
+from gossamer.protocol.brokers.scot.promises import Promises, next_in_region
+from gossamer.protocol.brokers.scot.state import ScotOutbox, State, wrong_clusters
+from gossamer.protocol.brokers.scot.table import Entry
+from gossamer.protocol.brokers.scot.take_over_memory import (
     Copy,
     ReplicatedPromises,
     TakeOverMemory,
     subscription_in,
 )
-from gossamer.protocol.brokers.scot.promises import Promises, next_in_region
-from gossamer.protocol.brokers.scot.relaying import hand_on, on_relay, relay
-from gossamer.protocol.brokers.scot.targets import within_cluster
 
 
 def on_taking_over(

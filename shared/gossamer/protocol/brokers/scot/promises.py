@@ -7,10 +7,10 @@ import itertools
 from attrs import evolve
 
 from gossamer.protocol.brokers.core.effects import Adopted, Settled
-from gossamer.protocol.brokers.core.errors import ClientError
-from gossamer.protocol.brokers.core.messages import NAMELESS, Id
+from gossamer.protocol.brokers.core.messages import NAMELESS, ClientError, Id
 from gossamer.protocol.brokers.scot import broadcast
-from gossamer.protocol.brokers.scot.memory.messages import (
+from gossamer.protocol.brokers.scot.broadcast import relay
+from gossamer.protocol.brokers.scot.messages import (
     Acknowledge,
     BetweenBrokers,
     BidNotification,
@@ -27,19 +27,17 @@ from gossamer.protocol.brokers.scot.memory.messages import (
     UnacknowledgedDelivery,
     Unsubscription,
 )
-from gossamer.protocol.brokers.scot.memory.outbox import ScotOutbox
-from gossamer.protocol.brokers.scot.memory.state import State
-from gossamer.protocol.brokers.scot.memory.table import Entry
-from gossamer.protocol.brokers.scot.memory.take_over_hooks import NoTakeOver
-from gossamer.protocol.brokers.scot.memory.take_over_memory import (
+from gossamer.protocol.brokers.scot.state import ScotOutbox, State
+from gossamer.protocol.brokers.scot.table import Entry
+from gossamer.protocol.brokers.scot.take_over_memory import (
     NOBODY,
     Copy,
     Ending,
+    NoTakeOver,
     TakeOverMemory,
     Task,
 )
-from gossamer.protocol.brokers.scot.memory.topology import NO_CLUSTERS
-from gossamer.protocol.brokers.scot.relaying import relay
+from gossamer.protocol.brokers.scot.topology import NO_CLUSTERS
 from gossamer.protocol.content.filters import Filter
 
 

@@ -10,9 +10,8 @@ from attrs import evolve, frozen
 
 from gossamer.protocol.brokers.core.messages import Hop, Id
 from gossamer.protocol.brokers.scot import broadcast, detours
-from gossamer.protocol.brokers.scot.detours import reroute
-from gossamer.protocol.brokers.scot.memory.congestion import LinkStatusTable
-from gossamer.protocol.brokers.scot.memory.messages import (
+from gossamer.protocol.brokers.scot.detours import Targets, check_header, reroute, targets_of
+from gossamer.protocol.brokers.scot.messages import (
     BetweenBrokers,
     BidNotification,
     BidSubscription,
@@ -25,12 +24,10 @@ from gossamer.protocol.brokers.scot.memory.messages import (
     Synchronise,
     Unsubscription,
 )
-from gossamer.protocol.brokers.scot.memory.outbox import ScotOutbox
-from gossamer.protocol.brokers.scot.memory.settings import BID, DYNAMIC, STATIC
-from gossamer.protocol.brokers.scot.memory.state import State
-from gossamer.protocol.brokers.scot.memory.table import Entry
-from gossamer.protocol.brokers.scot.memory.topology import NO_CLUSTERS, ClusterBitVector
-from gossamer.protocol.brokers.scot.targets import Targets, check_header, targets_of
+from gossamer.protocol.brokers.scot.settings import BID, DYNAMIC, STATIC
+from gossamer.protocol.brokers.scot.state import LinkStatusTable, ScotOutbox, State
+from gossamer.protocol.brokers.scot.table import Entry
+from gossamer.protocol.brokers.scot.topology import NO_CLUSTERS, ClusterBitVector
 from gossamer.protocol.content.filters import Publication as Values
 from gossamer.protocol.kernel.errors import RemoteProtocolError
 

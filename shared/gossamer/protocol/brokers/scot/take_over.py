@@ -12,13 +12,13 @@ How:
 
 - *Acknowledgements follow the way back.* Subscriptions and notifications are numbered by whoever
   sends them on. A broker acknowledges one when all that it sent because of it is acknowledged
-  (`memory.Task`), so that the host broker knows when everybody has it.
+  (`take_over_memory.Task`), so that the host broker knows when everybody has it.
 - *Backups know first.* The backups of a broker are those of its region in the next clusters whose
   links work, `ScotSettings.backups` of them. They are sent what the broker promises its clients:
   their subscriptions, and notifications until they are acknowledged. Those count as sent on:
   nothing is acknowledged before the backups have acknowledged it.
 - *What was under way is sent again.* Copies that were not acknowledged when a link fails go around
-  it, notifications by `detours.again` and subscriptions by `relaying`. Whoever gets a notification
+  it, notifications by `detours.again` and subscriptions by `broadcast`. Whoever gets a notification
   twice passes it on twice; hosts deliver it once.
 - *The backup stands in.* Routing tables are what they would be without failures: notifications
   for the clients of a dead broker lead there, go around it by way of its region, and are handed to
@@ -59,7 +59,7 @@ from gossamer.protocol.brokers.scot.handing_over import (
     on_taking_over,
     send_again,
 )
-from gossamer.protocol.brokers.scot.memory.messages import (
+from gossamer.protocol.brokers.scot.messages import (
     BetweenBrokers,
     BidNotification,
     Bypass,
@@ -73,23 +73,22 @@ from gossamer.protocol.brokers.scot.memory.messages import (
     Synchronise,
     TakingOver,
 )
-from gossamer.protocol.brokers.scot.memory.outbox import ScotOutbox
-from gossamer.protocol.brokers.scot.memory.state import State
-from gossamer.protocol.brokers.scot.memory.table import Entry
-from gossamer.protocol.brokers.scot.memory.take_over_hooks import NoTakeOver
-from gossamer.protocol.brokers.scot.memory.take_over_memory import (
+from gossamer.protocol.brokers.scot.promises import Promises, next_in_region
+from gossamer.protocol.brokers.scot.routing import ALGORITHMS
+from gossamer.protocol.brokers.scot.state import ScotOutbox, State
+from gossamer.protocol.brokers.scot.table import Entry
+from gossamer.protocol.brokers.scot.take_over_memory import (
     NOBODY,
     REMEMBERED,
     Held,
+    NoTakeOver,
     Replayable,
     Task,
 )
-from gossamer.protocol.brokers.scot.promises import Promises, next_in_region
-from gossamer.protocol.brokers.scot.routing import ALGORITHMS
 from gossamer.protocol.content.filters import exact_publication
 
 if TYPE_CHECKING:
-    from gossamer.protocol.brokers.scot.memory.take_over_hooks import CarryOut, Route
+    from gossamer.protocol.brokers.scot.take_over_memory import CarryOut, Route
 
 
 # What a broker of a SCOT does until it knows all that stands; beyond the paper, `take_over`.

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from attrs import define, field
 
+from gossamer.protocol.brokers.core.broker import FilterIndex
 from gossamer.protocol.brokers.core.messages import Hop, Id
-from gossamer.protocol.brokers.core.routing import FilterIndex
 from gossamer.protocol.brokers.tree.tables import ALL_OFFERED, OFFERED_SOMEWHERE, Marks
 from gossamer.protocol.content.filters import Filter
 

@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gossamer.protocol.brokers.core.broker import Broker
+from gossamer.protocol.brokers.core.broker import Broker, NewIndex, Routing, SharedIndex, name_in
 from gossamer.protocol.brokers.core.clients import Labelled, read_ids
-from gossamer.protocol.brokers.core.dump import name_in
-from gossamer.protocol.brokers.core.errors import NotAdvertisedError
 from gossamer.protocol.brokers.core.messages import (
     Congestion,
     Hop,
     NeighbourDown,
     NeighbourGone,
     NeighbourUp,
+    NotAdvertisedError,
     Restarted,
     client,
 )
 from gossamer.protocol.brokers.core.plain_data import read_name
-from gossamer.protocol.brokers.core.routing import NewIndex, Routing, SharedIndex
 from gossamer.protocol.brokers.core.state import Session
 from gossamer.protocol.brokers.tree import codec as dumping
 from gossamer.protocol.brokers.tree.advertisements import Offer
@@ -65,7 +63,7 @@ from gossamer.protocol.kernel.errors import ConfigError
 #
 # Two things stay apart from the core. Links are sessions of numbered frames (`sessions`): a frame
 # counts as taken even if what is in it is refused, so `from_neighbour` is this family's own. And
-# two refused messages leave effects (`memory.outbox`).
+# two refused messages leave effects (`outbox`).
 
 
 _ON_TIMER = {

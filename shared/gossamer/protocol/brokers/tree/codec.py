@@ -16,7 +16,7 @@ no shape holds another without a bound, and nothing is made that the data does n
     >>> codec.read_frame([1, 7, 'unadvertisement', ['B1', -3]])
     Traceback (most recent call last):
     ...
-    gossamer.protocol.brokers.core.errors.MalformedMessageError: unadvertisement: id is -3, \
+    gossamer.protocol.brokers.core.messages.MalformedMessageError: unadvertisement: id is -3, \
 expected a whole number from 0 to 9223372036854775807
 """
 
@@ -27,14 +27,14 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final
 
-from gossamer.protocol.brokers.core.codec import MAX_STANDING, Codec
-from gossamer.protocol.brokers.core.errors import MalformedMessageError
-from gossamer.protocol.brokers.core.message_shapes import (
+from gossamer.protocol.brokers.core.codec import (
     COUNT,
     FILTER,
     FLAG,
     ID,
+    MAX_STANDING,
     VALUES,
+    Codec,
     Kinds,
     Part,
     Shape,
@@ -43,7 +43,7 @@ from gossamer.protocol.brokers.core.message_shapes import (
     same,
     shape,
 )
-from gossamer.protocol.brokers.core.messages import Hop, Id
+from gossamer.protocol.brokers.core.messages import Hop, Id, MalformedMessageError
 from gossamer.protocol.brokers.core.plain_data import (
     UNNAMED,
     WHOLE,

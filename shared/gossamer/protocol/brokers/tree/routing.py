@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from gossamer.protocol.brokers.core.errors import CycleError
-from gossamer.protocol.brokers.core.messages import Hop, Id
+from gossamer.protocol.brokers.core.messages import CycleError, Hop, Id
 from gossamer.protocol.brokers.tree.advertisements import Offer
 from gossamer.protocol.brokers.tree.covering import offer, withdraw
 from gossamer.protocol.brokers.tree.messages import (

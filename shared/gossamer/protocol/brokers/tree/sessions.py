@@ -7,8 +7,7 @@ frames are numbered: what comes twice is dropped, and what is missing is noticed
 
 from __future__ import annotations
 
-from gossamer.protocol.brokers.core.errors import CycleError, unknown_neighbour
-from gossamer.protocol.brokers.core.messages import Hop
+from gossamer.protocol.brokers.core.messages import CycleError, Hop, unknown_neighbour
 from gossamer.protocol.brokers.tree.codec import check_content
 from gossamer.protocol.brokers.tree.covering import on_acknowledge
 from gossamer.protocol.brokers.tree.messages import (

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from attrs import define, field
 
 from gossamer.protocol.brokers.core import state as core
+from gossamer.protocol.brokers.core.broker import NewIndex
 from gossamer.protocol.brokers.core.messages import Hop, Id, neighbour
-from gossamer.protocol.brokers.core.routing import NewIndex
 from gossamer.protocol.brokers.core.state import BrokerState, first_number
 from gossamer.protocol.brokers.tree.advertisements import AdvertisementTable
 from gossamer.protocol.brokers.tree.messages import CriticalDistance, Publication

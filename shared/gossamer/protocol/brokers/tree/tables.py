@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 
 from attrs import define, field
 
+from gossamer.protocol.brokers.core.broker import FilterIndex
 from gossamer.protocol.brokers.core.messages import Hop, Id
-from gossamer.protocol.brokers.core.routing import FilterIndex
 from gossamer.protocol.content.filters import Filter, covers
 from gossamer.protocol.content.matching.search import MARKS_FREE
 

@@ -20,13 +20,12 @@ from typing import Final
 from attrs import define, evolve, field, frozen
 
 from gossamer.protocol.content import grammar
-from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters import language, padres, padres_writing
 from gossamer.protocol.content.filters.filter import Filter
-from gossamer.protocol.content.filters.names import name_text
+from gossamer.protocol.content.filters.predicates import name_text
 from gossamer.protocol.content.grammar import Operator, Placed, TokenKind, tokenize
 from gossamer.protocol.content.schema import Schema
-from gossamer.protocol.kernel.errors import ExpressionError
+from gossamer.protocol.kernel.errors import ContentError, ExpressionError
 
 MAX_ALTERNATIVES: Final = 64
 """Most alternatives that a text may come to once its conjunctions are multiplied out."""

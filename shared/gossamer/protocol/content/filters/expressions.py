@@ -18,12 +18,6 @@ from gossamer.protocol.content.attributes import (
     StringAttribute,
     check_constant,
 )
-from gossamer.protocol.content.errors import (
-    ContentError,
-    ContradictionError,
-    UnknownAttributeError,
-    WrongValueError,
-)
 from gossamer.protocol.content.filters.constraint import Constraint, between
 from gossamer.protocol.content.filters.domains import DOMAINS, Cut, Exact
 from gossamer.protocol.content.filters.filter import narrow
@@ -39,7 +33,13 @@ from gossamer.protocol.content.grammar import (
 )
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.values import Kind
-from gossamer.protocol.kernel.errors import ExpressionError
+from gossamer.protocol.kernel.errors import (
+    ContentError,
+    ContradictionError,
+    ExpressionError,
+    UnknownAttributeError,
+    WrongValueError,
+)
 
 Event = Mapping[str, Exact]
 """Exact values by attribute, as `Schema.check_event` gives them; what is absent has no key."""

@@ -9,18 +9,18 @@ from typing import Final
 from attrs import field, frozen
 
 from gossamer.protocol.content.attributes import check_constant
-from gossamer.protocol.content.errors import ContentError, ContradictionError, WrongValueError
 from gossamer.protocol.content.filters.constraint import Constraint
 from gossamer.protocol.content.filters.domains import Exact, exact_value
-from gossamer.protocol.content.filters.names import shown_text
 from gossamer.protocol.content.filters.predicates import (
     comparison_text,
     comparisons_of,
     constraint_of,
+    shown_text,
 )
 from gossamer.protocol.content.grammar import Comparison, Operator
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.values import described
+from gossamer.protocol.kernel.errors import ContentError, ContradictionError, WrongValueError
 
 _EXPECTED_VALUE: Final = "a number, string, date or boolean"
 

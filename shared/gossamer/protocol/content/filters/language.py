@@ -17,16 +17,15 @@ from typing import ClassVar, Final
 
 from attrs import define, evolve
 
-from gossamer.protocol.content.errors import (
-    ContradictionError,
-    UnknownAttributeError,
-    WrongValueError,
-)
 from gossamer.protocol.content.filters.constraint import Constraint
 from gossamer.protocol.content.filters.domains import Exact, exact_literal
 from gossamer.protocol.content.filters.filter import Filter, Publication, narrow
-from gossamer.protocol.content.filters.names import RESERVED, conjunction_text, name_text
-from gossamer.protocol.content.filters.predicates import NEGATED
+from gossamer.protocol.content.filters.predicates import (
+    NEGATED,
+    RESERVED,
+    conjunction_text,
+    name_text,
+)
 from gossamer.protocol.content.grammar import (
     Comparison,
     ConjunctionParser,
@@ -37,7 +36,12 @@ from gossamer.protocol.content.grammar import (
     tokenize,
 )
 from gossamer.protocol.content.schema import Schema
-from gossamer.protocol.kernel.errors import ExpressionError
+from gossamer.protocol.kernel.errors import (
+    ContradictionError,
+    ExpressionError,
+    UnknownAttributeError,
+    WrongValueError,
+)
 
 MAX_COMPARISONS: Final = 256
 """Most comparisons in a text."""

@@ -16,7 +16,6 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Final
 
-from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters import predicates
 from gossamer.protocol.content.filters.constraint import Constraint
 from gossamer.protocol.content.filters.domains import Exact, exact_literal
@@ -30,6 +29,7 @@ from gossamer.protocol.content.filters.padres import (
 )
 from gossamer.protocol.content.grammar import MAX_TEXT, Comparison
 from gossamer.protocol.content.values import Kind
+from gossamer.protocol.kernel.errors import ContentError
 
 _NAME: Final = re.compile(r"[A-Za-z_:/][A-Za-z0-9_:/-]*")
 _WORDS: Final = frozenset({CLASS, PRESENT, ":", *ON_STRINGS})

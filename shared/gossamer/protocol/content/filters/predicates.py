@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from gossamer.protocol.content.errors import ContradictionError, WrongValueError
+from attrs import evolve
+
 from gossamer.protocol.content.filters.constraint import PRESENT, Constraint, Patterns, between
 from gossamer.protocol.content.filters.domains import (
     DOMAINS,
@@ -18,7 +20,8 @@ from gossamer.protocol.content.filters.domains import (
     exact_value,
 )
 from gossamer.protocol.content.grammar import Comparison, Operator
-from gossamer.protocol.content.values import Kind, described
+from gossamer.protocol.content.values import Kind, described, is_well_formed
+from gossamer.protocol.kernel.errors import ContentError, ContradictionError, WrongValueError
 
 _ON_PATTERNS: Final[dict[Operator, Callable[[str], Patterns]]] = {
     Operator.ENDS_WITH: lambda text: Patterns(suffix=text),
@@ -172,3 +175,45 @@ def _pattern_pairs(patterns: Patterns) -> Iterator[tuple[Operator, Exact]]:
 def _every_value(kind: Kind) -> tuple[Operator, Exact]:
     domain = DOMAINS[kind]
     return Operator.AT_LEAST, domain.bottom[0] if kind is not Kind.STRING else ""
+
+
+# Names of attributes in gossamer's language, and the text of a conjunction.
+
+
+RESERVED: Final = frozenset(
+    {"and", "or", "not", "in", "present", "true", "false", "inf"}
+    | {"startswith", "endswith", "contains"}
+)
+"""Words that are attribute names between backquotes only."""
+
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+def name_text(name: str) -> str:
+    """An attribute name as text holds it; `ContentError` if none can, as it has a backquote."""
+    if not isinstance(name, str) or not is_well_formed(name):
+        raise ContentError("", f"expected the name of an attribute, not {described(name)}")
+    if _PLAIN_NAME.fullmatch(name) and name not in RESERVED:
+        return name
+    if "`" in name or not name:
+        raise ContentError(name, f"the name {name[:60]!r} cannot be written between backquotes")
+    return f"`{name}`"
+
+
+def conjunction_text(comparisons: Iterable[Comparison]) -> str:
+    """The text of comparisons joined by `and`; raises as `name_text` does."""
+    named = (evolve(one, attribute=name_text(one.attribute)) for one in comparisons)
+    return " and ".join(map(comparison_text, named))
+
+
+def shown_text(comparisons: Iterable[Comparison]) -> str:
+    """The same for people to look at, whatever the names are."""
+    shown = (evolve(one, attribute=_shown_name(one.attribute)) for one in comparisons)
+    return " and ".join(map(comparison_text, shown))
+
+
+def _shown_name(name: str) -> str:
+    try:
+        return name_text(name)
+    except ContentError:
+        return repr(name)

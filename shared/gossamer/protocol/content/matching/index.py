@@ -20,11 +20,9 @@ from typing import NamedTuple
 
 from attrs import frozen
 
-from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters.filter import Filter, conforms, covers, intersects, meets
-from gossamer.protocol.content.matching import questions
+from gossamer.protocol.content.matching import storage
 from gossamer.protocol.content.matching.dimensions import Box, Dimensions, rows_of
-from gossamer.protocol.content.matching.questions import Question, Questions
 from gossamer.protocol.content.matching.search import (
     ENOUGH,
     HELD,
@@ -33,8 +31,9 @@ from gossamer.protocol.content.matching.search import (
     NONE,
     ROOT,
 )
-from gossamer.protocol.content.matching.storage import Storage
+from gossamer.protocol.content.matching.storage import Question, Questions, Storage
 from gossamer.protocol.content.values import Kind
+from gossamer.protocol.kernel.errors import ContentError
 
 _ENOUGH_COVERING = 4
 """Covering filters to choose the most specific from: below it, fewer have to find another."""
@@ -195,7 +194,7 @@ class MatchingIndex:
 
     def reach_of_subscription(self, subscription: Filter, marked: int, listed: int) -> Reach:
         """As `reach`, of advertisements whose publications may match a subscription."""
-        words = questions.met_by_subscription(self._box(subscription))
+        words = storage.met_by_subscription(self._box(subscription))
         return self._reach(words, lambda held: meets(subscription, held), marked, listed)
 
     def roots(self) -> list[int]:
@@ -213,27 +212,27 @@ class MatchingIndex:
 
     def covering(self, wanted: Filter, marked: int = HELD) -> list[int]:
         """All filters that cover a filter, an equal one included."""
-        words = questions.covering(self._box(wanted))
+        words = storage.covering(self._box(wanted))
         return self._checked(words, lambda held: covers(held, wanted), marked)
 
     def covered(self, wanted: Filter, marked: int = HELD) -> list[int]:
         """All filters that a filter covers, an equal one included."""
-        words = questions.covered(self._box(wanted))
+        words = storage.covered(self._box(wanted))
         return self._checked(words, lambda held: covers(wanted, held), marked)
 
     def intersecting(self, wanted: Filter) -> list[int]:
         """All filters that share a publication with a filter."""
-        words = questions.intersecting(self._box(wanted))
+        words = storage.intersecting(self._box(wanted))
         return self._checked(words, lambda held: intersects(held, wanted))
 
     def met_by_advertisement(self, advertisement: Filter, marked: int = HELD) -> list[int]:
         """Of subscriptions in the index, those that an advertisement's publications may match."""
-        words = questions.met_by_advertisement(self._box(advertisement))
+        words = storage.met_by_advertisement(self._box(advertisement))
         return self._checked(words, lambda held: meets(held, advertisement), marked)
 
     def met_by_subscription(self, subscription: Filter, marked: int = HELD) -> list[int]:
         """Of advertisements in the index, those whose publications may match a subscription."""
-        words = questions.met_by_subscription(self._box(subscription))
+        words = storage.met_by_subscription(self._box(subscription))
         return self._checked(words, lambda held: meets(subscription, held), marked)
 
     def allowing(self, publication: Mapping[str, object]) -> list[int]:
@@ -279,7 +278,7 @@ class MatchingIndex:
 
     def _cover_of(self, slot: int) -> int:
         """A specific filter that covers one, which is not in the tree or is in its place."""
-        words = questions.covering(self._box_at(slot))
+        words = storage.covering(self._box_at(slot))
         words[ENOUGH] = _ENOUGH_COVERING
         certain, doubtful = self._storage.search(words)
         others = [other for other in certain if other != slot]
@@ -288,7 +287,7 @@ class MatchingIndex:
         return max(others, key=lambda other: len(self._filters[other]), default=NONE)
 
     def _roots_below(self, slot: int) -> list[int]:
-        words = questions.covered(self._box_at(slot))
+        words = storage.covered(self._box_at(slot))
         if words is None:
             return []
         words[MARKED] = words[LISTED] = ROOT

@@ -6,9 +6,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from gossamer.protocol.peer.record_table.fields import Field, List
+from gossamer.protocol.peer.record_table.fields import Field, Kind, List, Sort
 from gossamer.protocol.peer.record_table.records import TABLE
-from gossamer.protocol.peer.record_table.table import Kind, Sort
 
 _HEAD = """\
 <!-- Made from shared/gossamer/protocol/peer/record_table/records.py. To write it anew:

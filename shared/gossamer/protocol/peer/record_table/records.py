@@ -21,9 +21,11 @@ from gossamer.protocol.peer.record_table.fields import (
     List,
     PerAttribute,
     Perhaps,
+    Sort,
+    Table,
     Word,
+    offset,
 )
-from gossamer.protocol.peer.record_table.table import Sort, Table, offset
 from gossamer.protocol.peer.space.ring import RING_MASK
 
 # An event's identifier times the number of attributes, at most 16, has to fit the ring's 62 bits.

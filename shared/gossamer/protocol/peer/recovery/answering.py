@@ -50,7 +50,10 @@ from gossamer.protocol.peer.rendezvous.event_log import (
     whole_rounds,
 )
 from gossamer.protocol.peer.rendezvous.installation import mend_view
-from gossamer.protocol.peer.routing.lookup import (
+from gossamer.protocol.peer.settings.profile import IDENTIFIER
+from gossamer.protocol.peer.space.ring import clockwise
+from gossamer.protocol.peer.state.links import HANDLE_MASK
+from gossamer.protocol.peer.state.lookup import (
     ANSWERS,
     RESTS,
     handle_of_slot,
@@ -58,9 +61,6 @@ from gossamer.protocol.peer.routing.lookup import (
     next_hop_on,
     progress_on,
 )
-from gossamer.protocol.peer.settings.profile import IDENTIFIER
-from gossamer.protocol.peer.space.ring import clockwise
-from gossamer.protocol.peer.state.links import HANDLE_MASK
 from gossamer.protocol.peer.state.state import MALFORMED, State
 
 # Words of a copy that is listed, before its values.

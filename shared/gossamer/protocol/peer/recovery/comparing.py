@@ -49,18 +49,11 @@ from gossamer.protocol.peer.record_table.records import (
     PARTS,
     QUESTION_ASKED,
 )
+from gossamer.protocol.peer.recovery.held_copies import deliver_own, find_strays, value_held
 from gossamer.protocol.peer.recovery.occasions import SOON
-from gossamer.protocol.peer.recovery.own_copies import deliver_own
-from gossamer.protocol.peer.recovery.strays import find_strays, value_held
 from gossamer.protocol.peer.rendezvous.event_log import whole_classes, whole_rounds
 from gossamer.protocol.peer.rendezvous.installation_boxes import take_own_box
 from gossamer.protocol.peer.rendezvous.publication import NOBODY
-from gossamer.protocol.peer.routing.lookup import (
-    handle_of_slot,
-    next_hop,
-    own_arc_begins,
-    rendezvous_value,
-)
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
 from gossamer.protocol.peer.state.event_logs import (
@@ -87,6 +80,12 @@ from gossamer.protocol.peer.state.event_logs import (
     WANTED_SINCE,
 )
 from gossamer.protocol.peer.state.links import is_off_ring
+from gossamer.protocol.peer.state.lookup import (
+    handle_of_slot,
+    next_hop,
+    own_arc_begins,
+    rendezvous_value,
+)
 from gossamer.protocol.peer.state.state import State
 
 # The longest pause between two passes, in rounds.

@@ -7,8 +7,8 @@ from typing import Any
 from gossamer.protocol.kernel.records import BODY, LENGTH, Outbox, close_record, open_record
 from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.peer.record_table.records import COMPARE_SOON
-from gossamer.protocol.peer.routing.lookup import handle_of_slot
 from gossamer.protocol.peer.state.event_logs import FIRST_REST, IS_WHOLE, NEXT_AT, REST
+from gossamer.protocol.peer.state.lookup import handle_of_slot
 from gossamer.protocol.peer.state.state import MALFORMED, State
 
 # Rounds from a change to a pass.

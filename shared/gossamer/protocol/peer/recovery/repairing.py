@@ -62,10 +62,10 @@ from gossamer.protocol.peer.recovery.comparing import (
     take_range,
     write_part,
 )
+from gossamer.protocol.peer.recovery.held_copies import find_strays
 from gossamer.protocol.peer.recovery.occasions import (
     miss_something,
 )
-from gossamer.protocol.peer.recovery.strays import find_strays
 from gossamer.protocol.peer.rendezvous.delivery import (
     deliver,
     event_is_well_formed,
@@ -85,7 +85,6 @@ from gossamer.protocol.peer.rendezvous.event_log import (
 )
 from gossamer.protocol.peer.rendezvous.publication import NOBODY
 from gossamer.protocol.peer.rendezvous.replay import has_seen, remember
-from gossamer.protocol.peer.routing.lookup import rendezvous_value
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state.event_logs import (
     ANSWERER,
@@ -102,6 +101,7 @@ from gossamer.protocol.peer.state.event_logs import (
     TASK,
     TRIES,
 )
+from gossamer.protocol.peer.state.lookup import rendezvous_value
 from gossamer.protocol.peer.state.state import MALFORMED, REPAIRS_TAKEN, State
 
 # Who asks

@@ -23,9 +23,9 @@ from gossamer.protocol.peer.rendezvous.event_routing import NO_OTHER_WAY, await_
 from gossamer.protocol.peer.rendezvous.installation_boxes import install_anew
 from gossamer.protocol.peer.rendezvous.publication import NOBODY
 from gossamer.protocol.peer.rendezvous.replay import HANDED_ON, TAKEN_AS_OURS, count_recent
-from gossamer.protocol.peer.routing.lookup import handle_of_slot, next_hop, rendezvous_value
-from gossamer.protocol.peer.routing.table import remove_source
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER
+from gossamer.protocol.peer.state.lookup import handle_of_slot, next_hop, rendezvous_value
+from gossamer.protocol.peer.state.routing_table import remove_source
 from gossamer.protocol.peer.state.state import MALFORMED, TO_HAND_ON, State
 
 

@@ -45,22 +45,22 @@ from gossamer.protocol.peer.rendezvous.replay import (
     remember,
 )
 from gossamer.protocol.peer.rendezvous.ring_offers import offer_at_once
-from gossamer.protocol.peer.routing.lookup import (
+from gossamer.protocol.peer.settings.config import LOAD_UNIT
+from gossamer.protocol.peer.settings.profile import IDENTIFIER
+from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
+from gossamer.protocol.peer.state.links import HANDLE_MASK
+from gossamer.protocol.peer.state.lookup import (
     IS_FINAL,
     anchor,
     handle_of_slot,
     own_arc_begins,
 )
-from gossamer.protocol.peer.routing.table import (
+from gossamer.protocol.peer.state.routing_table import (
     fresh_owner,
     is_covered_by,
     is_interested,
     source_of,
 )
-from gossamer.protocol.peer.settings.config import LOAD_UNIT
-from gossamer.protocol.peer.settings.profile import IDENTIFIER
-from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
-from gossamer.protocol.peer.state.links import HANDLE_MASK
 from gossamer.protocol.peer.state.state import (
     BOX,
     FALSE_POSITIVES,

@@ -46,10 +46,10 @@ from gossamer.protocol.peer.record_table.records import (
     PUBLISHER_CLASSES,
 )
 from gossamer.protocol.peer.rendezvous.publication import tell_application
-from gossamer.protocol.peer.routing.lookup import ANCHORS, rendezvous_value
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING_BITS, RING_MASK, clockwise
 from gossamer.protocol.peer.state.event_logs import Log
+from gossamer.protocol.peer.state.lookup import ANCHORS, rendezvous_value
 from gossamer.protocol.peer.state.state import PUSHED_OUT, State
 
 Int64s = npt.NDArray[np.int64]

@@ -46,7 +46,8 @@ from gossamer.protocol.peer.rendezvous.publication import (
     is_due_again,
     note_try,
 )
-from gossamer.protocol.peer.routing.lookup import (
+from gossamer.protocol.peer.state.links import note_asked, note_heard, slot_of
+from gossamer.protocol.peer.state.lookup import (
     ANSWERS,
     IS_FINAL,
     MOST_STRAYS,
@@ -59,7 +60,6 @@ from gossamer.protocol.peer.routing.lookup import (
     progress_on,
     rendezvous_value,
 )
-from gossamer.protocol.peer.state.links import note_asked, note_heard, slot_of
 from gossamer.protocol.peer.state.state import (
     COPY,
     HOPS_EXCEEDED,

@@ -54,15 +54,6 @@ from gossamer.protocol.peer.rendezvous.installation_boxes import (
     what_to_install,
 )
 from gossamer.protocol.peer.rendezvous.replay import offer_events
-from gossamer.protocol.peer.routing.lookup import handle_of_slot
-from gossamer.protocol.peer.routing.table import (
-    aggregate,
-    fresh_owner,
-    is_handed_over,
-    remove_expired,
-    replace_source,
-    source_of,
-)
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.state.links import (
     age_in,
@@ -71,6 +62,15 @@ from gossamer.protocol.peer.state.links import (
     refresh_link,
     write_link,
     write_own_descriptor,
+)
+from gossamer.protocol.peer.state.lookup import handle_of_slot
+from gossamer.protocol.peer.state.routing_table import (
+    aggregate,
+    fresh_owner,
+    is_handed_over,
+    remove_expired,
+    replace_source,
+    source_of,
 )
 from gossamer.protocol.peer.state.state import BOX, MALFORMED, SILENCE_IN, SOURCE_IDENTIFIER, State
 

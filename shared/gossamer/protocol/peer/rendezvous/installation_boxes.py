@@ -10,17 +10,17 @@ from typing import Any
 from gossamer.protocol.kernel.records import BODY, LENGTH
 from gossamer.protocol.kernel.rows.row_search import digest_row, digest_rows
 from gossamer.protocol.kernel.rules import inline_rule, rule
-from gossamer.protocol.peer.routing.lookup import anchor, handle_of_slot, own_arc_begins, plan_arcs
-from gossamer.protocol.peer.routing.table import (
+from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER
+from gossamer.protocol.peer.space.ring import RING, RING_MASK, clockwise
+from gossamer.protocol.peer.state.links import descriptor_words, handle_in
+from gossamer.protocol.peer.state.lookup import anchor, handle_of_slot, own_arc_begins, plan_arcs
+from gossamer.protocol.peer.state.routing_table import (
     aggregate,
     entry_covers,
     is_handed_over,
     listed_box_covers,
     source_of,
 )
-from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER
-from gossamer.protocol.peer.space.ring import RING, RING_MASK, clockwise
-from gossamer.protocol.peer.state.links import descriptor_words, handle_in
 from gossamer.protocol.peer.state.state import MALFORMED, State
 
 # More than any distance: of requests that nobody sent.

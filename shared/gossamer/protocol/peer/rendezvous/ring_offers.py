@@ -35,10 +35,10 @@ from gossamer.protocol.peer.record_table.records import (
     RING_OFFER,
 )
 from gossamer.protocol.peer.rendezvous.replay import finish_question, has_seen, may_ask_for
-from gossamer.protocol.peer.routing.lookup import handle_of_slot
-from gossamer.protocol.peer.routing.table import is_interested
 from gossamer.protocol.peer.settings.profile import HALF_BITS, IDENTIFIER, high_end, low_end
 from gossamer.protocol.peer.space.ring import RING, clockwise
+from gossamer.protocol.peer.state.lookup import handle_of_slot
+from gossamer.protocol.peer.state.routing_table import is_interested
 from gossamer.protocol.peer.state.state import DISTURBED_IN, MALFORMED, State
 
 

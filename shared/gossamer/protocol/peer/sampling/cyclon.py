@@ -25,14 +25,14 @@ from gossamer.protocol.kernel.records import (
 )
 from gossamer.protocol.kernel.rows.row_search import index
 from gossamer.protocol.kernel.rules import inline_rule, rule
-from gossamer.protocol.peer.record_table.fields import Descriptor, Limit, List
+from gossamer.protocol.peer.record_table.fields import Descriptor, Limit, List, Sort, Table
 from gossamer.protocol.peer.record_table.records import SAMPLE_REPLY, SAMPLE_REQUEST, SAMPLE_TIMER
-from gossamer.protocol.peer.record_table.table import Sort, Table
 from gossamer.protocol.peer.sampling.descriptors import (
     EMPTY,
     OFFERED,
     ONE_ROUND,
     PLAIN,
+    Sampler,
     SamplerState,
     age_of,
     begin_merge,
@@ -53,7 +53,6 @@ from gossamer.protocol.peer.sampling.descriptors import (
     write_own,
     write_slots,
 )
-from gossamer.protocol.peer.sampling.interface import Sampler
 from gossamer.protocol.peer.settings.config import MAX_VIEW_SIZE
 from gossamer.protocol.peer.settings.profile import MAX_AGE
 

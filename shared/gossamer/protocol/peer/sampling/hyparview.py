@@ -43,6 +43,7 @@ from gossamer.protocol.peer.record_table.records import SAMPLE_TIMER
 from gossamer.protocol.peer.sampling.descriptors import (
     ACTIVE,
     FIRST_MARK,
+    Sampler,
     SamplerState,
     age_of,
     count_descriptors,
@@ -87,7 +88,6 @@ from gossamer.protocol.peer.sampling.hyparview_views import (
     write_passive,
     yielding_slot,
 )
-from gossamer.protocol.peer.sampling.interface import Sampler
 from gossamer.protocol.peer.settings.profile import MAX_AGE
 
 # Of the 8 descriptors of a shuffle 1 is the sender's, 3 active and 4 passive ones (Sec. 5.1). Other

@@ -11,8 +11,7 @@ from typing import Any, Final
 from gossamer.protocol.kernel.draws import below
 from gossamer.protocol.kernel.records import BODY, FROM, LENGTH, Words
 from gossamer.protocol.kernel.rules import inline_rule, rule
-from gossamer.protocol.peer.record_table.fields import Descriptor, Limit, List, Word
-from gossamer.protocol.peer.record_table.table import Sort, Table
+from gossamer.protocol.peer.record_table.fields import Descriptor, Limit, List, Sort, Table, Word
 from gossamer.protocol.peer.sampling.descriptors import (
     ACTIVE,
     EMPTY,

@@ -20,13 +20,13 @@ from gossamer.protocol.kernel.records import (
 )
 from gossamer.protocol.kernel.rows.row_search import index
 from gossamer.protocol.kernel.rules import inline_rule, rule
-from gossamer.protocol.peer.record_table.fields import Descriptor, Limit, List
+from gossamer.protocol.peer.record_table.fields import Descriptor, Limit, List, Sort, Table
 from gossamer.protocol.peer.record_table.records import SAMPLE_REPLY, SAMPLE_REQUEST, SAMPLE_TIMER
-from gossamer.protocol.peer.record_table.table import Sort, Table
 from gossamer.protocol.peer.sampling.descriptors import (
     EMPTY,
     OFFERED,
     PLAIN,
+    Sampler,
     SamplerState,
     begin_merge,
     count_descriptors,
@@ -46,7 +46,6 @@ from gossamer.protocol.peer.sampling.descriptors import (
     write_own,
     write_slots,
 )
-from gossamer.protocol.peer.sampling.interface import Sampler
 from gossamer.protocol.peer.settings.profile import MAX_AGE
 
 

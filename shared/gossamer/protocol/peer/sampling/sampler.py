@@ -13,15 +13,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from gossamer.protocol.kernel.dispatch import dispatch
 from gossamer.protocol.kernel.errors import ConfigError
-from gossamer.protocol.kernel.records import KIND, UNREACHABLE, Outbox, Words
+from gossamer.protocol.kernel.records import KIND, UNREACHABLE, Outbox, Words, dispatch
 from gossamer.protocol.kernel.rules import Rule, inline_rule, rule, standalone_rule
 from gossamer.protocol.kernel.struct import Rows
 from gossamer.protocol.peer.record_table.layouts import Layout
 from gossamer.protocol.peer.sampling.descriptors import (
     EMPTY,
     TABLE_SIZE,
+    Sampler,
     SamplerState,
     age_of,
     draw,
@@ -30,7 +30,6 @@ from gossamer.protocol.peer.sampling.descriptors import (
     sampler_columns,
     view_length,
 )
-from gossamer.protocol.peer.sampling.interface import Sampler
 from gossamer.protocol.peer.settings.config import MAX_VIEW_SIZE, SAMPLERS, Settings
 
 __all__ = [

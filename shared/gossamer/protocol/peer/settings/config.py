@@ -273,7 +273,7 @@ class Settings:
 
     @property
     def first_range(self) -> int:
-        """The word of a profile from which on it tells ranges (see `overlay.profile`)."""
+        """The word of a profile from which on it tells ranges (see `profile`)."""
         if self.ring_links > 0:
             return RANGES
         return RANGES_OFF_THE_RING if self.small_world_links > 0 else RANGES_OF_FRIENDS_ALONE

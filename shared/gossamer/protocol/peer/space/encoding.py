@@ -19,7 +19,6 @@ from gossamer.protocol.content.attributes import (
     EnumerationAttribute,
     IntegerAttribute,
 )
-from gossamer.protocol.content.errors import WrongValueError
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.subscription import (
     Constraint,
@@ -28,6 +27,7 @@ from gossamer.protocol.content.subscription import (
     meets_domain,
     whole_numbers,
 )
+from gossamer.protocol.kernel.errors import WrongValueError
 from gossamer.protocol.peer.space.hashing import RING_SIZE, OrderPreservingHash
 
 ABSENT: Final = RING_SIZE - 1

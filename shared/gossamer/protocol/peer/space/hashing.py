@@ -29,11 +29,10 @@ from attrs import field, frozen
 from numpy.typing import NDArray
 
 from gossamer.protocol.content.attributes import Attribute, FloatAttribute, IntegerAttribute
-from gossamer.protocol.content.errors import WrongValueError
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.values import Number
-from gossamer.protocol.kernel.errors import ConfigError
-from gossamer.protocol.peer.space.scales import Scale, scale_of
+from gossamer.protocol.kernel.errors import ConfigError, WrongValueError
+from gossamer.protocol.peer.space.ring import RING_BITS, Scale, scale_of
 
 # A stretch of the number line mapped evenly to the ring, in exact integer arithmetic.
 
@@ -41,7 +40,6 @@ from gossamer.protocol.peer.space.scales import Scale, scale_of
 Int64s = NDArray[np.int64]
 Float64s = NDArray[np.float64]
 
-RING_BITS: Final = 62
 RING_SIZE: Final = 1 << RING_BITS
 _DIGIT_BITS: Final = RING_BITS // 2
 _DIGIT: Final = 1 << _DIGIT_BITS

@@ -1,7 +1,8 @@
 """Which links a peer keeps: ring, small-world and friend links (Vinifera, Sec. IV-B1), and fingers.
 
-`tman` exchanges candidates, `candidate_filter`, `link_changes` and `selection` choose among them,
-`utility` says how alike two peers are. `fingers` and `guests` are long links. `membership` lets
-peers join and mends the ring, `load_shifting` moves peers on it; so they import from `rendezvous`.
+`tman` exchanges candidates and says whether new ones are worth a change, `selection` chooses among
+them, `utility` says how alike two peers are and whom it may be worth to link to. `fingers` and
+`guests` are long links. `membership` lets peers join and mends the ring. `placement` says where on
+the ring a peer stands, `moving` and `load_shifting` change that, and so import from `rendezvous`.
 Begin at `tman`.
 """

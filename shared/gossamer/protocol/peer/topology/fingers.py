@@ -44,7 +44,7 @@ from gossamer.protocol.peer.state.links import (
     write_own_descriptor,
 )
 from gossamer.protocol.peer.state.state import MALFORMED, State
-from gossamer.protocol.peer.topology.candidate_filter import AFTER, BEFORE, side_distance
+from gossamer.protocol.peer.topology.utility import AFTER, BEFORE, side_distance
 
 # The level below the first: the farthest of the ring neighbours.
 RING_LEVEL = -1

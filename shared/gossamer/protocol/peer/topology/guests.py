@@ -28,18 +28,8 @@ from gossamer.protocol.peer.record_table.records import (
     SEARCH_TARGET,
 )
 from gossamer.protocol.peer.rendezvous.installation import mend_view
-from gossamer.protocol.peer.routing.lookup import (
-    ANSWERS,
-    RESTS,
-    handle_of_slot,
-    is_stray,
-    next_hop,
-    next_hop_on,
-    progress_on,
-)
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
-from gossamer.protocol.peer.space.ring import RING_BITS
-from gossamer.protocol.peer.space.scales import SPREAD_BITS
+from gossamer.protocol.peer.space.ring import RING_BITS, SPREAD_BITS
 from gossamer.protocol.peer.state.links import (
     descriptor_words,
     handle_in,
@@ -51,8 +41,17 @@ from gossamer.protocol.peer.state.links import (
     slot_of,
     write_own_descriptor,
 )
+from gossamer.protocol.peer.state.lookup import (
+    ANSWERS,
+    RESTS,
+    handle_of_slot,
+    is_stray,
+    next_hop,
+    next_hop_on,
+    progress_on,
+)
 from gossamer.protocol.peer.state.state import MALFORMED, State
-from gossamer.protocol.peer.topology.candidate_filter import AFTER, BEFORE
+from gossamer.protocol.peer.topology.utility import AFTER, BEFORE
 
 # How many peers pass a guest on along the ring, at most.
 MOST_PASSED_ON = 24

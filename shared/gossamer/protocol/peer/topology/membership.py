@@ -30,14 +30,6 @@ from gossamer.protocol.peer.record_table.records import (
 )
 from gossamer.protocol.peer.rendezvous.delivery import hand_over
 from gossamer.protocol.peer.rendezvous.installation import mend_view
-from gossamer.protocol.peer.routing.lookup import (
-    ANSWERS,
-    RESTS,
-    handle_of_slot,
-    is_stray,
-    next_hop_on,
-    progress_on,
-)
 from gossamer.protocol.peer.sampling.sampler import add_contact, sample_unreachable
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.state.links import (
@@ -49,6 +41,14 @@ from gossamer.protocol.peer.state.links import (
     refresh_link,
     slot_of,
     write_own_descriptor,
+)
+from gossamer.protocol.peer.state.lookup import (
+    ANSWERS,
+    RESTS,
+    handle_of_slot,
+    is_stray,
+    next_hop_on,
+    progress_on,
 )
 from gossamer.protocol.peer.state.state import DISTURBED_IN, MALFORMED, REPAIRED_IN, REPAIRS, State
 from gossamer.protocol.peer.topology.tman import is_well_formed, merge_links, send_links

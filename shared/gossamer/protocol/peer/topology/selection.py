@@ -25,7 +25,8 @@ from gossamer.protocol.peer.state.links import (
     settle_ring,
 )
 from gossamer.protocol.peer.state.state import State
-from gossamer.protocol.peer.topology.candidate_filter import (
+from gossamer.protocol.peer.topology.fingers import draw_offsets, offset_distance
+from gossamer.protocol.peer.topology.utility import (
     AFTER,
     BEFORE,
     bars_of,
@@ -35,7 +36,6 @@ from gossamer.protocol.peer.topology.candidate_filter import (
     may_suit,
     side_distance,
 )
-from gossamer.protocol.peer.topology.fingers import draw_offsets, offset_distance
 
 # The third of the ordered kinds of links, by which `Work.seated` counts.
 FRIENDS = 2

@@ -22,6 +22,7 @@ from gossamer.sim.custom.plain.entries import (
     Later,
     Leave,
     Returned,
+    SamplerMessage,
     Start,
     endless_chain,
     kind_in,
@@ -29,7 +30,6 @@ from gossamer.sim.custom.plain.entries import (
     taken_of,
     wrong_sending,
 )
-from gossamer.sim.custom.plain.sampler import SamplerMessage
 from gossamer.sim.custom.plain.stack import NodeClass, Stack
 from gossamer.sim.custom.tally import Taken, sampler_names
 from gossamer.sim.engine.latency import Int64s

@@ -32,9 +32,8 @@ from gossamer.sim.custom.plain.entries import (
     rank_of,
     wrong_sending,
 )
-from gossamer.sim.engine.bandwidth import make_bandwidth, make_sizes, ticks_through
 from gossamer.sim.engine.cycle_engine import visiting_order
-from gossamer.sim.engine.latency import trip_ticks
+from gossamer.sim.engine.latency import make_bandwidth, make_sizes, ticks_through, trip_ticks
 from gossamer.sim.engine.link_conditions import (
     DRAWS,
     DUPLICATION,

@@ -11,10 +11,9 @@ from gossamer.sim.custom.conditions import Conditions
 from gossamer.sim.custom.language.context import TICKS_A_SECOND
 from gossamer.sim.custom.language.declarations import Declarations, settings_with
 from gossamer.sim.custom.language.members import Timer
-from gossamer.sim.custom.library.peers import View
+from gossamer.sim.custom.library import View
 from gossamer.sim.custom.node import Node, first_half
-from gossamer.sim.custom.plain.entries import Fires, do_nothing, timer_handler
-from gossamer.sim.custom.plain.sampler import PlainSampler
+from gossamer.sim.custom.plain.entries import Fires, PlainSampler, do_nothing, timer_handler
 from gossamer.sim.custom.protocol import Part, parts_of, seed_of
 from gossamer.sim.errors import ScenarioError
 

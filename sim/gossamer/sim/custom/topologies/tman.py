@@ -18,9 +18,17 @@ from gossamer.protocol.kernel.rules import Rule, rule
 from gossamer.sim.custom.language.members import Sampler, Timer, column
 from gossamer.sim.custom.language.messages import Message, items
 from gossamer.sim.custom.language.places import declaration_error
-from gossamer.sim.custom.library.draws import draw
-from gossamer.sim.custom.library.peers import peer_at, peers_known, random_peer
-from gossamer.sim.custom.library.rows import NOBODY, count_in, draw_from, insert_at, remove_from
+from gossamer.sim.custom.library import (
+    NOBODY,
+    count_in,
+    draw,
+    draw_from,
+    insert_at,
+    peer_at,
+    peers_known,
+    random_peer,
+    remove_from,
+)
 from gossamer.sim.custom.node import Node
 from gossamer.sim.custom.protocol import Protocol
 

@@ -162,7 +162,7 @@ def site_latency(file: SiteFile, nodes: int, seed: int) -> Latency:
 @functools.lru_cache(maxsize=2)
 def _over_links(file: SiteFile, found: RouterTopology, nodes: int, seed: int) -> Latency:
     """The model of a topology; found once for all systems of a run."""
-    from gossamer.sim.engine.latency_files.shortest_ways import ways_between
+    from gossamer.sim.engine.latency_files.router_files import ways_between
 
     unit, access = file.unit_s * TICKS_A_SECOND, 2 * file.access_s * TICKS_A_SECOND
     stands = found.stands[_sites(file, len(found.stands), nodes, seed)]
@@ -187,7 +187,7 @@ def _read(file: SiteFile, _changed: int) -> Any:
         from gossamer.sim.engine.latency_files.topologies import read_topology
 
         return read_topology(file.path, file.edge_latency)
-    from gossamer.sim.engine.latency_files.shortest_ways import fill_unmeasured
+    from gossamer.sim.engine.latency_files.router_files import fill_unmeasured
 
     most = LONGEST_TICKS / (file.unit_s * TICKS_A_SECOND)
     return fill_unmeasured(str(file.path), read_matrix(file.path, file.form, most))[0]

@@ -24,17 +24,19 @@ from gossamer.sim.engine.cycle_engine import DROPPED, LOST, PASSED, SEVERAL_KIND
 from gossamer.sim.engine.link_conditions import IN_SERVICE, IN_TRANSFER
 from gossamer.sim.engine.loops import loop_factory
 from gossamer.sim.engine.windows.event_calendar import DUE, KEY, RECORD, release_chunks
-from gossamer.sim.engine.windows.posting import (
+from gossamer.sim.engine.windows.shard_entries import (
     DONE,
     NO_ROOM,
+    approach_entries,
     can_keep,
     can_post,
+    collect,
     come_in,
     dispatch,
     join_input_queue,
+    pick,
     send_back,
 )
-from gossamer.sim.engine.windows.shard_entries import approach_entries, collect, pick
 from gossamer.sim.engine.windows.worker_pool import (
     BEGUN,
     COLLECTED,

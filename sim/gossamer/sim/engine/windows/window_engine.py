@@ -41,10 +41,16 @@ from gossamer.sim.engine.event_loop import Transitions
 from gossamer.sim.engine.event_queue import HORIZON
 from gossamer.sim.engine.latency import Int64s, Latency, least_ticks
 from gossamer.sim.engine.link_conditions import LinkConditions, check_command, fault_at
-from gossamer.sim.engine.windows.collectors import Collectors
 from gossamer.sim.engine.windows.event_calendar import NOW
-from gossamer.sim.engine.windows.posting import DONE, FAULT, NO_ROOM, TO_ITSELF, can_keep, key_of
 from gossamer.sim.engine.windows.row_loop import make_command_turn, make_shard_turn
+from gossamer.sim.engine.windows.shard_entries import (
+    DONE,
+    FAULT,
+    NO_ROOM,
+    TO_ITSELF,
+    can_keep,
+    key_of,
+)
 from gossamer.sim.engine.windows.worker_pool import (
     COUNT,
     OWN_FIRST,
@@ -55,6 +61,7 @@ from gossamer.sim.engine.windows.worker_pool import (
     TELLS_TICKS,
     TICK,
     TIMER,
+    Collectors,
     WorkerPool,
     make_timers,
     shift_for,

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from gossamer.sim.figures.common.claims import LITERAL, SHARE
+from gossamer.sim.figures.common.measurements import Quantity, Row, Statement, at, first, last, most
 from gossamer.sim.figures.common.points import Floats
-from gossamer.sim.figures.common.rows import Quantity, Row, Statement, at, first, last, most
-from gossamer.sim.figures.covering.burst_studies import (
+from gossamer.sim.figures.covering.burst_runs import (
     ACTIVE,
     CLUSTERED,
     COMPARED,

@@ -14,8 +14,7 @@ from matplotlib.figure import Figure
 
 from gossamer.sim.figures.common.claims import LITERAL
 from gossamer.sim.figures.common.points import Floats
-from gossamer.sim.figures.covering.burst_runs import RunResult
-from gossamer.sim.figures.covering.burst_studies import (
+from gossamer.sim.figures.covering.burst_runs import (
     ACTIVE,
     CLUSTERED,
     COMPARED,
@@ -25,6 +24,7 @@ from gossamer.sim.figures.covering.burst_studies import (
     PACKED,
     SELECTIVE,
     UNSUBSCRIPTIONS,
+    RunResult,
 )
 from gossamer.sim.figures.covering.scenes import (
     CITY,
@@ -52,7 +52,7 @@ from gossamer.sim.results.plot_style import (
     new_figure,
     per_cent,
 )
-from gossamer.sim.studies.tree_brokers.overlay.topology import (
+from gossamer.sim.studies.tree_brokers.topology import (
     BrokerOverlay,
     star_17,
     tiered,

@@ -16,7 +16,7 @@ import attrs
 
 from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.sim.figures.common.claims import ALTERNATIVE, LITERAL, Reading
-from gossamer.sim.studies.tree_brokers.overlay.service import (
+from gossamer.sim.studies.tree_brokers.service_times import (
     TABLE_II,
     CongestedTimes,
     FixedTimes,

@@ -28,9 +28,8 @@ from gossamer.sim.figures.common.claims import (
     Claim,
     side_by_side,
 )
-from gossamer.sim.figures.common.experiments import Experiment
-from gossamer.sim.figures.common.points import Floats
-from gossamer.sim.figures.common.rows import Quantity, Row, Statement, at, check_claims
+from gossamer.sim.figures.common.measurements import Quantity, Row, Statement, at, check_claims
+from gossamer.sim.figures.common.points import Experiment, Floats
 from gossamer.sim.figures.covering.plots import draw_mobile, draw_workflow
 from gossamer.sim.figures.covering.readings import READINGS
 from gossamer.sim.figures.covering.scenes import (

@@ -11,25 +11,23 @@ import attrs
 import numpy as np
 
 from gossamer.compiled.store import keep_compiled_code
-from gossamer.protocol.brokers.core.routing import compiled_index
+from gossamer.protocol.brokers.core.broker import compiled_index
 from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.sim.figures.common.claims import ALTERNATIVE, LITERAL
-from gossamer.sim.figures.common.experiments import row_of, stacked
-from gossamer.sim.figures.common.points import Floats
+from gossamer.sim.figures.common.points import Floats, row_of, stacked
 from gossamer.sim.figures.covering.readings import (
     incremental_times,
     selective_times,
     settings_of,
 )
-from gossamer.sim.studies.tree_brokers.overlay.topology import CORE
-from gossamer.sim.studies.tree_brokers.workloads.commuters import Commuters
-from gossamer.sim.studies.tree_brokers.workloads.game import EACH, IN_TURN, Game
-from gossamer.sim.studies.tree_brokers.workloads.processes import (
+from gossamer.sim.studies.tree_brokers.commuters import Commuters
+from gossamer.sim.studies.tree_brokers.game import EACH, IN_TURN, Game
+from gossamer.sim.studies.tree_brokers.processes import (
     EVERYTHING,
     TRIGGERS,
     Processes,
 )
-from gossamer.sim.studies.tree_brokers.workloads.scene import (
+from gossamer.sim.studies.tree_brokers.scene import (
     MINUTE,
     SECOND,
     Performance,
@@ -37,6 +35,7 @@ from gossamer.sim.studies.tree_brokers.workloads.scene import (
     Stage,
     standing_for,
 )
+from gossamer.sim.studies.tree_brokers.topology import CORE
 from gossamer.sim.study.records import Column, Table
 
 keep_compiled_code()

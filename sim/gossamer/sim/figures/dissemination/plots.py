@@ -13,8 +13,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from gossamer.sim.figures.common.experiments import stacked
-from gossamer.sim.figures.common.points import Floats
+from gossamer.sim.figures.common.points import Floats, stacked
 from gossamer.sim.figures.dissemination.studies import (
     COSTS,
     LOCALIZED1,

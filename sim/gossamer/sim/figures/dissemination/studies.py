@@ -19,7 +19,6 @@ import attrs
 from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.kernel.rules import use_compiled
 from gossamer.sim.figures.common.claims import ALTERNATIVE, LITERAL, Reading
-from gossamer.sim.studies.dissemination.inputs.workload import KEYWORD, LOCALITIES, NEAR, sampled
 from gossamer.sim.studies.dissemination.records import state_table
 from gossamer.sim.studies.dissemination.scenario import (
     DEFAULT_STRATEGIES,
@@ -28,8 +27,9 @@ from gossamer.sim.studies.dissemination.scenario import (
     TreesScenario,
     WorkloadSection,
 )
-from gossamer.sim.studies.dissemination.simulation import warm_up
 from gossamer.sim.studies.dissemination.strategies import NEIGHBOURS, Outcome, Setting, run_strategy
+from gossamer.sim.studies.dissemination.study import warm_up
+from gossamer.sim.studies.dissemination.workload import KEYWORD, LOCALITIES, NEAR, sampled
 from gossamer.sim.study.records import Column, Table
 
 # One run of the figures about trees: strategies on one topology and workload.

@@ -15,9 +15,8 @@ from typing import Final
 import attrs
 
 from gossamer.sim.figures.common.claims import Check, Claim
-from gossamer.sim.figures.common.measurements import OVERHEAD, PATH, TREE, Measurements
+from gossamer.sim.figures.common.measurements import OVERHEAD, PATH, TREE, Measurements, unit_of
 from gossamer.sim.figures.common.points import Outcome
-from gossamer.sim.figures.common.rows import unit_of
 from gossamer.sim.figures.kindred.setup import FULL, KINDRED, STANDARD
 from gossamer.sim.figures.kindred.studies import (
     BACKWARDS,

@@ -12,8 +12,17 @@ from collections.abc import Iterator
 from typing import Final
 
 from gossamer.sim.figures.common.claims import RATIO, SHARE
-from gossamer.sim.figures.common.measurements import OVERHEAD, PATH, TREE, Measurements
-from gossamer.sim.figures.common.rows import Quantity, Row, Statement, at, first
+from gossamer.sim.figures.common.measurements import (
+    OVERHEAD,
+    PATH,
+    TREE,
+    Measurements,
+    Quantity,
+    Row,
+    Statement,
+    at,
+    first,
+)
 from gossamer.sim.figures.kindred.setup import KINDRED, SYSTEMS, Data
 from gossamer.sim.figures.vinifera.claims import hours_below, worst_hour
 from gossamer.sim.figures.vinifera.studies import (

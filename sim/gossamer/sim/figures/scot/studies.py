@@ -25,8 +25,8 @@ from gossamer.sim.figures.common.claims import ALTERNATIVE, LITERAL, Reading
 from gossamer.sim.studies.scot.burst import SECOND, Burst, BurstResult, run_burst
 from gossamer.sim.studies.scot.plots import largest_delays, longest_queues
 from gossamer.sim.studies.scot.records import summarise_burst
-from gossamer.sim.studies.scot.replay.network import Links, ServiceTimes
-from gossamer.sim.studies.scot.replay.spread import EXPONENTIAL
+from gossamer.sim.studies.scot.replay_network import Links, ServiceTimes
+from gossamer.sim.studies.scot.replay_tables import EXPONENTIAL
 from gossamer.sim.studies.scot.workloads import Quotes, Workload, figure_8
 from gossamer.sim.study.records import Column
 

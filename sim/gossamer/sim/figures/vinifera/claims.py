@@ -1,13 +1,8 @@
 """V1 to V10: what the Vinifera paper claims in Fig. 3 to 5 (Sec. V), to be held against runs.
 
-The bounds stand next to each value. Where the paper gives a number we accept about a third around
-it, or the nearest round number; where it gives a shape only ("flat", "slightly longer") the bounds
-are our reading of it. They were set when first measurements were known, and are not predictions.
-The baseline's two overheads are what the workload was calibrated by (`studies`): that they
-hold is no finding.
-
-Verdicts under churn are about the paper's protocol; the resilient preset, which goes beyond it,
-stands beside. Hours before the first event, and hours in which nothing was expected, do not count.
+Bounds are about a third around a number of the paper's, and our reading of a shape ("flat"), set
+when first measurements were known. The baseline's overheads calibrated the workload. Verdicts
+under churn are about the paper's protocol; hours in which nothing was expected do not count.
 """
 
 from __future__ import annotations
@@ -19,8 +14,21 @@ from typing import Final
 import numpy as np
 
 from gossamer.sim.figures.common.claims import RATIO, SHARE
-from gossamer.sim.figures.common.measurements import LOOKUP, OVERHEAD, PATH, TREE, Measurements
-from gossamer.sim.figures.common.rows import Quantity, Row, Statement, at, first, last, least, most
+from gossamer.sim.figures.common.measurements import (
+    LOOKUP,
+    OVERHEAD,
+    PATH,
+    TREE,
+    Measurements,
+    Quantity,
+    Row,
+    Statement,
+    at,
+    first,
+    last,
+    least,
+    most,
+)
 from gossamer.sim.figures.vinifera.studies import (
     ATTRIBUTES,
     BASELINE,
@@ -162,14 +170,12 @@ def _half_friends(found: Measurements) -> str:
 
 
 def _friend_studies(found: Measurements) -> list[tuple[str, str]]:
-    large = [(FRIENDS_LARGE, ", 10,000 nodes")] if found.has(FRIENDS_LARGE) else []
-    return [(FRIENDS, ""), *large]
+    return [(FRIENDS, ""), (FRIENDS_LARGE, ", 10,000 nodes")][: 1 + found.has(FRIENDS_LARGE)]
 
 
 def _reference_sizes(found: Measurements) -> list[float]:
     """1,000 nodes, and 10,000 if they were run."""
-    run = found.places(SIZES, PAPER, RANDOM)
-    return [nodes for nodes in (1000.0, 10_000.0) if nodes in run]
+    return [size for size in (1000.0, 10_000.0) if size in found.places(SIZES, PAPER, RANDOM)]
 
 
 def _nodes(found: Measurements, words: str) -> str:

@@ -19,8 +19,13 @@ from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from gossamer.sim.errors import SimulationError
-from gossamer.sim.results.page.drawn import drawn_course, drawn_overlay
-from gossamer.sim.results.page.page import page_html, system_entry, with_styles
+from gossamer.sim.results.page.page import (
+    drawn_course,
+    drawn_overlay,
+    page_html,
+    system_entry,
+    with_styles,
+)
 from gossamer.sim.study.records import Table
 from gossamer.sim.study.watching import Floats, Watched
 

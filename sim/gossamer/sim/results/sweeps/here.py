@@ -19,7 +19,7 @@ from queue import SimpleQueue
 from typing import Final
 
 from gossamer.sim.errors import SimulationError
-from gossamer.sim.results.sweeps.folder import write_points
+from gossamer.sim.results.sweeps.folder import FolderStore, write_points
 from gossamer.sim.results.sweeps.outcome import write_outcome
 from gossamer.sim.results.sweeps.plan import Point, SweepPlan
 from gossamer.sim.results.sweeps.scheduling import (
@@ -28,7 +28,6 @@ from gossamer.sim.results.sweeps.scheduling import (
     report_nothing,
     run_points,
 )
-from gossamer.sim.results.sweeps.store import FolderStore
 from gossamer.sim.results.sweeps.worker import RESULTS
 from gossamer.sim.study.tasks import Progress
 

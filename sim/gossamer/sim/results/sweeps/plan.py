@@ -27,11 +27,10 @@ import attrs
 
 from gossamer.command.paths import StorageError, local_path
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.results.names import file_name
+from gossamer.sim.results.held import file_name
 from gossamer.sim.study.contract import AnyScenario
-from gossamer.sim.study.registry import study_of
-from gossamer.sim.study.scenarios import read_scenario, to_whole
-from gossamer.sim.study.toml_files import check_keys, parse_document, read_text, require_table
+from gossamer.sim.study.scenario_format import check_keys, parse_document, read_text, require_table
+from gossamer.sim.study.scenarios import read_scenario, study_of, to_whole
 
 SCENARIO, SYSTEM, SEED = "scenario", "system", "seed"
 _KEYS: Final = ("name", SCENARIO, "seeds", "grid", "point")

@@ -13,8 +13,8 @@ import attrs
 import psutil
 
 from gossamer.sim.errors import SimulationError, SweepStopped
+from gossamer.sim.results.sweeps.folder import Place, SweepStore
 from gossamer.sim.results.sweeps.plan import Point, SweepPlan
-from gossamer.sim.results.sweeps.store import Place, SweepStore
 from gossamer.sim.study.tasks import Progress
 
 # Of the memory that is free when a sweep begins.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from gossamer.command.installing import install_hint
+from gossamer.command.extras import install_hint
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.results.intervals import Value, comparisons, intervals
 from gossamer.sim.results.results import read_results
@@ -22,7 +22,7 @@ from gossamer.sim.results.sweeps.outcome import (
 from gossamer.sim.results.sweeps.plan import SEED, SYSTEM, SweepPlan, plan_sweep
 from gossamer.sim.results.sweeps.scheduling import report_nothing
 from gossamer.sim.study.contract import AnyScenario
-from gossamer.sim.study.environment import usable_cores
+from gossamer.sim.study.records import usable_cores
 from gossamer.sim.study.tasks import Progress
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from gossamer.protocol.kernel.errors import ProtocolError
 from gossamer.sim.errors import ResultsError, SimulationError
 from gossamer.sim.results.results import write_results
 from gossamer.sim.study.contract import Execution
-from gossamer.sim.study.registry import study_of
-from gossamer.sim.study.scenarios import read_scenario
+from gossamer.sim.study.scenarios import read_scenario, study_of
 
 # Where in the folder of a point its results are.
 RESULTS: Final = "results"

@@ -22,7 +22,7 @@ from gossamer.sim.custom.language.messages import MessageClass
 from gossamer.sim.custom.language.places import declaration_error
 from gossamer.sim.custom.protocol import parts_of
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.study.registry import module_of_file
+from gossamer.sim.study.scenarios import module_of_file
 
 # What rules of a user's file do that no compiled rule may, found before any of them runs.
 

@@ -23,13 +23,14 @@ from gossamer.sim.studies.worlds.network import ABSENT_IN_CYCLES, FILES, Link, c
 from gossamer.sim.studies.worlds.sessions import Sessions
 from gossamer.sim.study.scenario_format import (
     SYSTEM,
+    Document,
     ScenarioFormat,
     name_of_system,
     require_systems,
+    require_table,
     table_lines,
 )
 from gossamer.sim.study.scenarios import check, number, of_type, one_of, to_float, whole_field
-from gossamer.sim.study.toml_files import Document, require_table
 
 KIND: Final = "protocol"
 ENGINES: Final = ("event", "windows", "cycle")

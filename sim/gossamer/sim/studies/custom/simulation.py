@@ -21,8 +21,7 @@ from gossamer.sim.custom.plain.driver import PlainDriver
 from gossamer.sim.custom.protocol import parts_of
 from gossamer.sim.custom.rule_driver import RuleDriver
 from gossamer.sim.custom.simulation import NO_CHANGES, Changes, Simulation
-from gossamer.sim.engine.bandwidth import Bandwidth, Sizes, make_sizes
-from gossamer.sim.engine.latency import Latency, least_ticks
+from gossamer.sim.engine.latency import Bandwidth, Latency, Sizes, least_ticks, make_sizes
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.checkpointed_runs import CHECKPOINT_EVERY_S, run_in_threads, run_to_end
 from gossamer.sim.studies.custom.records import (
@@ -44,7 +43,7 @@ from gossamer.sim.studies.worlds.network import (
 )
 from gossamer.sim.study.checkpoints import Checkpoints
 from gossamer.sim.study.contract import Execution
-from gossamer.sim.study.environment import peak_memory_bytes, versions
+from gossamer.sim.study.records import peak_memory_bytes, versions
 from gossamer.sim.study.watching import Course, Overlay
 
 

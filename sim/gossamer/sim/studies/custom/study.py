@@ -40,8 +40,17 @@ from gossamer.sim.studies.worlds.network import make_latency
 from gossamer.sim.studies.worlds.sessions import latency_words, network_words
 from gossamer.sim.study.contract import Execution, Study
 from gossamer.sim.study.plot import Drawing
-from gossamer.sim.study.records import REAL, WHOLE, Expected, Measure, Table
-from gossamer.sim.study.statistics import Columns, Row, distribution, measure_rows
+from gossamer.sim.study.records import (
+    REAL,
+    WHOLE,
+    Columns,
+    Expected,
+    Measure,
+    Row,
+    Table,
+    distribution,
+    measure_rows,
+)
 from gossamer.sim.study.watching import Course
 
 # What a scenario would run, and about how much memory that takes.

@@ -30,8 +30,8 @@ from gossamer.sim.results.plot_style import (
     legend_below,
     new_figure,
 )
-from gossamer.sim.studies.dissemination.inputs.topologies import Positions, Topology
 from gossamer.sim.studies.dissemination.records import StrategyRecord, TreesRunRecord
+from gossamer.sim.studies.dissemination.topologies import Positions, Topology
 from gossamer.sim.study.plot import Drawing
 from gossamer.sim.study.records import Column
 

@@ -19,11 +19,11 @@ from gossamer.protocol.dissemination.cost import (
     deliveries_on,
     price_deliveries,
 )
-from gossamer.protocol.dissemination.graphs.graph import make_workspace
+from gossamer.protocol.dissemination.graph import make_workspace
 from gossamer.protocol.dissemination.grouping import Mergers
 from gossamer.protocol.dissemination.strategies import Routes, route_groups
-from gossamer.sim.studies.dissemination.inputs.topologies import Topology
 from gossamer.sim.studies.dissemination.strategies import Outcome, Setting
+from gossamer.sim.studies.dissemination.topologies import Topology
 from gossamer.sim.study.records import Column, Measure, Table
 
 # Trees of a strategy that are kept for pictures, those that carry most.

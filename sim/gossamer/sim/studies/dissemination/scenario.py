@@ -14,19 +14,26 @@ import attrs
 import numpy as np
 
 from gossamer.protocol.dissemination.capacities import read_capacities
-from gossamer.protocol.dissemination.graphs.graph import Reals, TreesError
-from gossamer.protocol.dissemination.sample import Sample
+from gossamer.protocol.dissemination.cost import Sample
+from gossamer.protocol.dissemination.graph import Reals, TreesError
 from gossamer.protocol.dissemination.semcast import CHANNELS
 from gossamer.protocol.dissemination.strategies import MANAGEABLE
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.studies.dissemination.inputs.topologies import (
+from gossamer.sim.studies.dissemination.strategies import (
+    COMPARED,
+    NEIGHBOURS,
+    STRATEGIES,
+    Setting,
+    setting_of,
+)
+from gossamer.sim.studies.dissemination.topologies import (
     GENERATORS,
     Topology,
     transit_stub,
     transit_stub_of,
 )
-from gossamer.sim.studies.dissemination.inputs.topology_files import read_topology
-from gossamer.sim.studies.dissemination.inputs.workload import (
+from gossamer.sim.studies.dissemination.topology_files import read_topology
+from gossamer.sim.studies.dissemination.workload import (
     ANYWHERE,
     BROKER,
     PUBLISHERS,
@@ -34,15 +41,8 @@ from gossamer.sim.studies.dissemination.inputs.workload import (
     Locality,
     Workload,
     make_workload,
+    read_workload,
     sampled,
-)
-from gossamer.sim.studies.dissemination.inputs.workload_file import read_workload
-from gossamer.sim.studies.dissemination.strategies import (
-    COMPARED,
-    NEIGHBOURS,
-    STRATEGIES,
-    Setting,
-    setting_of,
 )
 from gossamer.sim.study.scenario_format import ScenarioFormat
 from gossamer.sim.study.scenarios import (
@@ -142,7 +142,7 @@ class WorkloadSection:
         neighbourhood, keywords, subscribers, documents, nearby, document_keywords, subscription,
             publishers: see `workload.Locality`.
         largest_size: of a document; sizes are drawn from 1 to this.
-        file: subscriptions and documents instead, see `workload_file`.
+        file: subscriptions and documents instead, see `workload`.
     """
 
     section: ClassVar[str] = "workload."

@@ -24,15 +24,14 @@ import attrs
 import numpy as np
 
 from gossamer.protocol.dissemination.capacities import route_within, scale_of
-from gossamer.protocol.dissemination.cost import Bill, make_bill
-from gossamer.protocol.dissemination.graphs.graph import Graph, Reals
-from gossamer.protocol.dissemination.graphs.spanning import Trees
-from gossamer.protocol.dissemination.graphs.tables import PathTable
+from gossamer.protocol.dissemination.cost import Bill, Sample, make_bill
+from gossamer.protocol.dissemination.graph import Graph, Reals
 from gossamer.protocol.dissemination.grouping import Mergers
 from gossamer.protocol.dissemination.optimum import document_bill
+from gossamer.protocol.dissemination.path_tables import PathTable
 from gossamer.protocol.dissemination.plan import Plan, make_plan
-from gossamer.protocol.dissemination.sample import Sample
 from gossamer.protocol.dissemination.semcast import CHANNELS, Channels, plan_channels
+from gossamer.protocol.dissemination.spanning import Trees
 from gossamer.protocol.dissemination.strategies import (
     MANAGEABLE,
     Routes,
@@ -45,7 +44,7 @@ from gossamer.protocol.dissemination.strategies import (
     route_single,
     route_tried,
 )
-from gossamer.sim.studies.dissemination.inputs.topologies import Stream, Topology
+from gossamer.sim.studies.dissemination.topologies import Stream, Topology
 
 _ROOT_KEY = 32
 

@@ -2,27 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import attrs
-from rich.console import RenderableType
+import numpy as np
+import psutil
+from rich.console import Group, RenderableType
 
+from gossamer.command.tables import FittingTable
+from gossamer.protocol.kernel.struct import Struct
+from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.state.state import make_state
+from gossamer.sim.churn import ChurnTrace
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.studies.peers.inputs.scenario import KIND, Scenario
+from gossamer.sim.studies.checkpointed_runs import CHECKPOINT_EVERY_S, run_in_threads, run_to_end
+from gossamer.sim.studies.peers.inputs.changes import Drift
+from gossamer.sim.studies.peers.inputs.own_tables import content_of
+from gossamer.sim.studies.peers.inputs.own_workload import KIND as WORKLOAD_KIND
+from gossamer.sim.studies.peers.inputs.own_workload import paced, taken_from, values_for
+from gossamer.sim.studies.peers.inputs.scenario import (
+    KIND,
+    SHARED_SETTINGS,
+    Events,
+    Scenario,
+    System,
+)
 from gossamer.sim.studies.peers.inputs.scenario_file import FORMAT
-from gossamer.sim.studies.peers.inputs.table_workload import KIND as WORKLOAD_KIND
-from gossamer.sim.studies.peers.inputs.table_workload import values_for
 from gossamer.sim.studies.peers.measuring.kept_workload import KEEPABLE, kept_tables
 from gossamer.sim.studies.peers.measuring.measures import MEASURES
+from gossamer.sim.studies.peers.measuring.overlay_measures import course_of, places_of
 from gossamer.sim.studies.peers.measuring.records import (
     TRAFFIC_TABLES,
     RunRecord,
     SystemRecord,
     restored,
 )
-from gossamer.sim.studies.peers.measuring.round_by_round import course_of, places_of
 from gossamer.sim.studies.peers.measuring.summary import (
     ROW_ORDER,
     TABLES,
@@ -30,13 +48,297 @@ from gossamer.sim.studies.peers.measuring.summary import (
     peer_rows,
     summarise_system,
 )
-from gossamer.sim.studies.peers.preview import preview, preview_table
-from gossamer.sim.studies.peers.simulation import simulate
+from gossamer.sim.studies.peers.running.preparation import prepare
+from gossamer.sim.studies.peers.running.system_run import SystemRun
+from gossamer.sim.studies.worlds.network import make_latency
+from gossamer.sim.studies.worlds.sessions import latency_words, network_words
+from gossamer.sim.study.checkpoints import Checkpoints
 from gossamer.sim.study.contract import Execution, Study
 from gossamer.sim.study.plot import Drawing
-from gossamer.sim.study.records import Table
-from gossamer.sim.study.statistics import Columns, Row
-from gossamer.sim.study.watching import Course, Floats
+from gossamer.sim.study.records import Columns, Row, Table, peak_memory_bytes, versions
+from gossamer.sim.study.tasks import Progress
+from gossamer.sim.study.watching import Course, Floats, Watch
+
+# What a scenario would run: checked against its trace and the machine, shown as a table.
+
+
+# Memory of a process with the compiler and all libraries loaded, and what compiling takes beyond
+# it in a first run; both measured and rounded up.
+PROCESS_BYTES = 400 * 2**20
+COMPILING_BYTES = 512 * 2**20
+
+
+@attrs.frozen(kw_only=True)
+class Preview:
+    """The size of a run.
+
+    Attributes:
+        scenario: what would run.
+        nodes: nodes that take part.
+        rounds: rounds to run.
+        events: how much is published.
+        published, late: events in the rounds that are run, and those of a file after them.
+        settings: of every system, by its name.
+        memory_bytes: about what the process will need when all systems run at a time.
+        population: fewest, mean and most nodes online at the beginning of a round.
+    """
+
+    scenario: Scenario
+    nodes: int
+    rounds: int
+    events: Events
+    published: int
+    late: int
+    settings: dict[str, Settings]
+    memory_bytes: int
+    population: tuple[int, float, int]
+
+
+def preview(scenario: Scenario) -> Preview:
+    """Check ``scenario`` against its trace and this machine, without running it.
+
+    Raises:
+        TraceError: the churn trace is missing or impossible.
+        ScenarioError: the scenario cannot be run, see `prepare`, or asks for more than the machine
+            has.
+    """
+    prepared = prepare(scenario)
+    trace, nodes, rounds = prepared.trace, prepared.nodes, prepared.rounds
+    spec, events = scenario.subscriptions, paced(scenario, prepared.timetable)
+    settings = {
+        system.name: system.settings_for(nodes, spec, events, scenario.seed)
+        for system in scenario.systems
+    }
+    needed = PROCESS_BYTES + nodes * sum(map(bytes_per_node, settings.values()))
+    _check_memory(scenario, nodes, needed)
+    return Preview(
+        scenario=scenario,
+        nodes=nodes,
+        rounds=rounds,
+        events=events,
+        published=prepared.timetable.size,
+        late=prepared.timetable.late,
+        settings=settings,
+        memory_bytes=needed,
+        population=_population(trace, scenario, nodes, rounds),
+    )
+
+
+def preview_table(seen: Preview) -> Group:
+    """What ``seen`` says, for people."""
+    sizes = FittingTable(
+        title=f"{seen.scenario.name}: would run",
+        title_justify="left",
+        title_style="bold",
+        show_header=False,
+    )
+    for label, value in _size_rows(seen):
+        sizes.add_row(label, value)
+    systems = FittingTable("system", "preset", "settings of its own")
+    for system in seen.scenario.systems:
+        systems.add_row(system.name, system.preset, _differences(seen, system))
+    return Group(sizes, systems)
+
+
+def bytes_per_node(settings: Settings) -> int:
+    """Bytes that one more node adds to the protocol's state."""
+    return _array_bytes(make_state(settings, 2)) - _array_bytes(make_state(settings, 1))
+
+
+def _array_bytes(value: Any) -> int:
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if isinstance(value, Struct):
+        return sum(_array_bytes(part) for part in value.__getstate__().values())
+    if isinstance(value, tuple):
+        return sum(map(_array_bytes, value))
+    return 0
+
+
+def _check_memory(scenario: Scenario, nodes: int, needed: int) -> None:
+    present = psutil.virtual_memory().total
+    if needed > present:
+        expected = (
+            f"fewer: with {len(scenario.systems)} systems they need {_gib(needed)}, "
+            f"and this machine has {_gib(present)}"
+        )
+        raise ScenarioError(None, "nodes", nodes, expected)
+
+
+def _population(
+    trace: ChurnTrace | None, scenario: Scenario, nodes: int, rounds: int
+) -> tuple[int, float, int]:
+    if trace is None:
+        return nodes, float(nodes), nodes
+    online = trace.limited(nodes).population(np.arange(rounds) * scenario.round_s)
+    return int(online.min()), float(online.mean()), int(online.max())
+
+
+def _size_rows(seen: Preview) -> list[tuple[str, str]]:
+    scenario, spec = seen.scenario, seen.scenario.subscriptions
+    fewest, mean, most = seen.population
+    hours = seen.rounds * scenario.round_s / 3600
+    memory, compiling = _gib(seen.memory_bytes), _gib(COMPILING_BYTES)
+    return [
+        ("nodes", f"{seen.nodes:,}"),
+        ("online", f"{fewest:,} to {most:,}, on average {mean:,.0f}"),
+        ("churn", _churn(scenario)),
+        ("rounds", f"{seen.rounds:,} of {scenario.round_s:g} s, {hours:,.1f} h in all"),
+        ("engine", scenario.engine),
+        *_network_rows(seen),
+        ("subscriptions", _subscriptions(scenario)),
+        ("attributes", f"{spec.attributes}"),
+        ("drift", _drift(scenario.drift)),
+        ("events", _events(seen)),
+        ("seed", f"{scenario.seed}"),
+        ("memory", f"about {memory}, in a first run, which compiles, {compiling} more"),
+    ]
+
+
+def _network_rows(seen: Preview) -> list[tuple[str, str]]:
+    """Where messages take time, what links do."""
+    scenario = seen.scenario
+    if scenario.engine != "event":
+        return []
+    latency = make_latency(scenario.network, seen.nodes, scenario.seed)
+    return [
+        ("latency", latency_words(latency, seen.nodes, scenario.seed)),
+        ("links", network_words(scenario.network)),
+    ]
+
+
+def _churn(scenario: Scenario) -> str:
+    if scenario.turnover is not None:
+        return f"{100 * scenario.turnover.share:g} % of the nodes online are replaced in an hour"
+    return str(scenario.churn.trace) if scenario.churn else "none"
+
+
+def _subscriptions(scenario: Scenario) -> str:
+    spec, taken = scenario.subscriptions, scenario.workload
+    if taken is not None and taken.subscriptions is not None:
+        return f"those of {taken.subscriptions}, at most {spec.per_node} a node"
+    ranges = f"{100 * spec.width:g} % of the domain on average"
+    return f"{spec.per_node} a node, {spec.kind}, {ranges}"
+
+
+def _events(seen: Preview) -> str:
+    taken = seen.scenario.workload
+    if taken is not None and taken.events is not None:
+        most = f"at most {seen.events.per_round:g} a round"
+        late = f", {seen.late:,} after the last round" if seen.late else ""
+        return f"{seen.published:,} of {taken.events}, {most}{late}"
+    return f"{seen.published:,}, {seen.events.per_round:g} a round"
+
+
+def _drift(drift: Drift | None) -> str:
+    if drift is None:
+        return "none"
+    return (
+        f"every {drift.every_s:g} s {100 * drift.replaced:g} % of the subscribers replace and "
+        f"{100 * drift.shifted:g} % shift what they want; events move by "
+        f"{100 * drift.event_shift:g} % of the domain"
+    )
+
+
+def _differences(seen: Preview, system: System) -> str:
+    """The settings in which a system differs from its preset, as `name = value`."""
+    preset = System(name=system.preset).settings_for(
+        seen.nodes, seen.scenario.subscriptions, seen.events, seen.scenario.seed
+    )
+    own = attrs.asdict(seen.settings[system.name])
+    changed = [
+        f"{name} = {json.dumps(own[name])}"
+        for name, value in attrs.asdict(preset).items()
+        if own[name] != value and name not in SHARED_SETTINGS
+    ]
+    return ", ".join(changed) or "nothing"
+
+
+def _gib(count: int) -> str:
+    return f"{count / 2**30:.1f} GiB"
+
+
+# A run as one object: a scenario in, a `RunRecord` out; interrupted runs go on where they were.
+#
+# Systems run side by side: compiled loops let go of the interpreter's lock, and no system reads
+# another's state. Where there are more threads than systems, each system has several.
+
+
+def simulate(
+    scenario: Scenario,
+    text: str = "",
+    *,
+    progress: Progress | None = None,
+    checkpoint: Path | None = None,
+    resume: bool = False,
+    threads: int = 2,
+    checkpoint_every_s: float = CHECKPOINT_EVERY_S,
+    watch: Watch | None = None,
+) -> RunRecord:
+    """Run a scenario to its end.
+
+    Args:
+        scenario: what to run.
+        text: the file that it was read from, kept with the results.
+        progress: called with a system's name, rounds done and rounds in all; at the beginning
+            and after every round.
+        checkpoint: folder for checkpoints, written every ``checkpoint_every_s`` seconds and
+            removed by whoever writes the results; none are written if None.
+        resume: go on from the checkpoints in that folder.
+        threads: how many there are, each kept on a core of its own where there are that many
+            cores; a single one is left to the operating system. So many systems run at a time;
+            where there are fewer, threads share the rows of one, if the windows engine runs it
+            (see `suits_windows`). Changes no result.
+        checkpoint_every_s: wall-clock time between checkpoints; more where writing one takes so
+            long that it would be more than a twentieth of the run.
+        watch: looks at each system between two rounds, see `gossamer.sim.study.watching`; changes
+            no result.
+
+    Raises:
+        ScenarioError: the scenario cannot be run, see `prepare`, or the checkpoints are of
+            another one.
+        CapacityError: a table was too small for the run.
+    """
+    started = time.monotonic()
+    checkpoints = Checkpoints(checkpoint, scenario) if checkpoint is not None else None
+    trace = prepare(scenario).trace
+
+    def run_one(system: System, cores: Sequence[int | None]) -> SystemRun:
+        kept: SystemRun | None = checkpoints.load(system.name) if checkpoints and resume else None
+        run = SystemRun(scenario, system, trace) if kept is None else kept
+        run.use_cores(cores)
+        run_to_end(run, progress, checkpoints, checkpoint_every_s, watch)
+        return run
+
+    runs = run_in_threads(run_one, scenario.systems, max(1, threads))
+    return RunRecord(
+        scenario=_described(scenario, trace),
+        scenario_text=text,
+        seed=scenario.seed,
+        versions=versions(),
+        wall_s=time.monotonic() - started,
+        peak_rss_bytes=peak_memory_bytes(),
+        systems={run.system.name: run.record() for run in runs},
+    )
+
+
+def _described(scenario: Scenario, trace: ChurnTrace | None) -> dict[str, Any]:
+    """The scenario as plain values; files by name and content, not by where they lie."""
+    plain = attrs.asdict(scenario)
+    taken, found = scenario.workload, taken_from(scenario)
+    if taken is None:
+        del plain["workload"]
+    elif found is not None:
+        plain["workload"] = {"folder": found.path.name, "fingerprint": found.fingerprint}
+    else:
+        files = {"subscriptions": taken.subscriptions, "events": taken.events}
+        plain["workload"] = {
+            name: content_of(file) for name, file in files.items() if file is not None
+        }
+    if scenario.churn is not None and trace is not None:
+        plain["churn"]["trace"] = scenario.churn.trace.name
+        plain["churn"]["fingerprint"] = trace.fingerprint()
+    return plain
 
 
 class PeersStudy(Study[Scenario, RunRecord]):

@@ -17,10 +17,10 @@ import numpy.typing as npt
 from gossamer.protocol.brokers.core.effects import Effect, Send
 from gossamer.protocol.brokers.core.messages import Attach, Hop, Id, Subscribe
 from gossamer.protocol.brokers.scot import BrokerLabel, Scot, ScotSettings
-from gossamer.protocol.brokers.scot.memory.messages import BidSubscription, Message, Subscription
+from gossamer.protocol.brokers.scot.messages import BidSubscription, Message, Subscription
 from gossamer.protocol.content.filters import Filter
-from gossamer.sim.studies.scot.replay.network import Links, ScotNetwork, ServiceTimes, Unobserved
-from gossamer.sim.studies.scot.replay.replay import Publications, Replayed, replay
+from gossamer.sim.studies.scot.replay import Publications, Replayed, replay
+from gossamer.sim.studies.scot.replay_network import Links, ScotNetwork, ServiceTimes, Unobserved
 from gossamer.sim.studies.scot.workloads import Topics, Workload
 
 SECOND: Final = 1_000_000

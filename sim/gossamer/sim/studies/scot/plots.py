@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch
 
 from gossamer.protocol.brokers.scot import Scot
-from gossamer.protocol.brokers.scot.memory.topology import Link
+from gossamer.protocol.brokers.scot.topology import Link
 from gossamer.sim.results.plot_style import (
     BLUE,
     HEIGHT_IN,

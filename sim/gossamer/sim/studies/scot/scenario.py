@@ -17,8 +17,8 @@ from gossamer.protocol.brokers.scot import ROUTINGS, BrokerLabel, Scot, ScotSett
 from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.scot.burst import SECOND, Burst
-from gossamer.sim.studies.scot.replay.network import Links, ServiceTimes
-from gossamer.sim.studies.scot.replay.spread import CONSTANT, SPREADS
+from gossamer.sim.studies.scot.replay_network import Links, ServiceTimes
+from gossamer.sim.studies.scot.replay_tables import CONSTANT, SPREADS
 from gossamer.sim.studies.scot.workloads import FACTORS, OVERLAYS, Quotes, Topics, scot_of
 from gossamer.sim.studies.scot.workloads import Workload as Contents
 from gossamer.sim.study.scenario_format import ScenarioFormat

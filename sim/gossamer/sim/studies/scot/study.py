@@ -13,6 +13,7 @@ from rich.console import Group, RenderableType
 
 from gossamer.command.tables import FittingTable
 from gossamer.sim.errors import ScenarioError
+from gossamer.sim.studies.checkpointed_runs import run_systems
 from gossamer.sim.studies.scot.burst import run_burst
 from gossamer.sim.studies.scot.records import (
     SCOT_MEASURES,
@@ -25,10 +26,9 @@ from gossamer.sim.studies.scot.scenario import (
     KIND,
     ScotScenario,
 )
-from gossamer.sim.studies.side_by_side import run_systems
 from gossamer.sim.study.contract import Execution, Study
-from gossamer.sim.study.environment import peak_memory_bytes, versions
 from gossamer.sim.study.plot import Drawing
+from gossamer.sim.study.records import peak_memory_bytes, versions
 from gossamer.sim.study.tasks import Progress
 
 # What a scenario of kind "scot" would run, shown as a table.

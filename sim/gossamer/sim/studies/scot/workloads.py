@@ -19,14 +19,14 @@ import networkx as nx
 
 from gossamer.protocol.brokers.core.messages import Attach, Publish
 from gossamer.protocol.brokers.scot import Factor, Scot, ScotSettings
-from gossamer.protocol.brokers.scot.memory.messages import QueueReport, WindowEnded
-from gossamer.protocol.brokers.scot.memory.topology import Vertex
+from gossamer.protocol.brokers.scot.messages import QueueReport, WindowEnded
+from gossamer.protocol.brokers.scot.topology import Vertex
 from gossamer.protocol.content.filters import Filter, parse
 from gossamer.protocol.content.filters import Publication as Values
 from gossamer.protocol.content.grammar import Comparison, Operator
 from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.studies.scot.replay.network import Links, ScotNetwork, ServiceTimes, Unobserved
+from gossamer.sim.studies.scot.replay_network import Links, ScotNetwork, ServiceTimes, Unobserved
 from gossamer.sim.studies.stock_quotes import Quote, make_quotes, read_quotes
 
 SELECTIVITY: Final = 0.02

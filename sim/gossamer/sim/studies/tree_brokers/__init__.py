@@ -1,5 +1,7 @@
 """Broker overlays under the event engine's clock: bursts of unsubscriptions, coverings compared.
 
-`overlay` has brokers, links and service times, `workloads` what clients do. Figures and workloads
-as tables import from here. Begin with `burst`; `scenario` is a run as TOML.
+`overlay_engine`, `service_times` and `topology` are brokers and links; `covering_workload`,
+`siena`, `commuters`, `game` and `processes` are what clients do, in a `scene`. Figures and
+workloads as tables import from here. Begin with `unsubscription_burst`; `scenario` is a run as
+TOML.
 """

@@ -27,7 +27,7 @@ import numpy as np
 
 from gossamer.protocol.content.filters import Filter, parse
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.studies.tree_brokers.overlay.topology import BrokerOverlay
+from gossamer.sim.studies.tree_brokers.topology import BrokerOverlay
 from gossamer.sim.study.draws import Int64s, choices, shuffled
 
 # The seed's streams of what is drawn row by row.

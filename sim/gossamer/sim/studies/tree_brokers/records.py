@@ -21,10 +21,15 @@ from gossamer.sim.studies.tree_brokers.unsubscription_burst import (
     Tally,
     UnsubscriptionBurst,
 )
-from gossamer.sim.study.records import REAL, WHOLE, Column, Expected, Measure, Table
-from gossamer.sim.study.statistics import (
+from gossamer.sim.study.records import (
+    REAL,
+    WHOLE,
+    Column,
     Columns,
+    Expected,
+    Measure,
     Row,
+    Table,
     distribution,
     gini,
     mean,

@@ -21,8 +21,8 @@ from gossamer.sim.studies.tree_brokers.covering_workload import (
     REGION,
     CoveringWorkload,
 )
-from gossamer.sim.studies.tree_brokers.overlay.engine import Links
-from gossamer.sim.studies.tree_brokers.overlay.service import (
+from gossamer.sim.studies.tree_brokers.overlay_engine import Links
+from gossamer.sim.studies.tree_brokers.service_times import (
     TABLE_II,
     CongestedTimes,
     FixedTimes,
@@ -30,7 +30,7 @@ from gossamer.sim.studies.tree_brokers.overlay.service import (
     ProportionalTimes,
     ServiceTimes,
 )
-from gossamer.sim.studies.tree_brokers.overlay.topology import OVERLAYS, BrokerOverlay
+from gossamer.sim.studies.tree_brokers.topology import OVERLAYS, BrokerOverlay
 from gossamer.sim.studies.tree_brokers.unsubscription_burst import SECOND, UnsubscriptionBurst
 from gossamer.sim.study.scenario_format import ScenarioFormat
 from gossamer.sim.study.scenarios import (

@@ -15,10 +15,10 @@ from rich.console import Group, RenderableType
 
 from gossamer.command.tables import FittingTable
 from gossamer.compiled.store import keep_compiled_code
-from gossamer.protocol.brokers.core.routing import compiled_index
+from gossamer.protocol.brokers.core.broker import compiled_index
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.results.report import table_html
-from gossamer.sim.studies.side_by_side import run_systems
+from gossamer.sim.studies.checkpointed_runs import run_systems
 from gossamer.sim.studies.tree_brokers.records import (
     BROKER_MEASURES,
     TABLES,
@@ -36,10 +36,8 @@ from gossamer.sim.studies.tree_brokers.scenario import (
 )
 from gossamer.sim.studies.tree_brokers.unsubscription_burst import run_burst
 from gossamer.sim.study.contract import Execution, Study
-from gossamer.sim.study.environment import peak_memory_bytes, versions
 from gossamer.sim.study.plot import Drawing
-from gossamer.sim.study.records import Table
-from gossamer.sim.study.statistics import Columns, Row
+from gossamer.sim.study.records import Columns, Row, Table, peak_memory_bytes, versions
 from gossamer.sim.study.tasks import Progress
 
 # What a scenario of kind "brokers" would run, shown as a table.

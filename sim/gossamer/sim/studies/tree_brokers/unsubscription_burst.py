@@ -15,6 +15,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
+from gossamer.protocol.brokers.core.broker import NewIndex, SharedIndex
 from gossamer.protocol.brokers.core.effects import Deliver, Moved, Refuse
 from gossamer.protocol.brokers.core.messages import (
     Advertise,
@@ -23,7 +24,6 @@ from gossamer.protocol.brokers.core.messages import (
     Subscribe,
     Unsubscribe,
 )
-from gossamer.protocol.brokers.core.routing import NewIndex, SharedIndex
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.content.filters import parse, to_text
 from gossamer.sim.errors import SimulationError
@@ -33,9 +33,9 @@ from gossamer.sim.studies.tree_brokers.covering_workload import (
     Wanted,
     placed,
 )
-from gossamer.sim.studies.tree_brokers.overlay.engine import BrokerNetwork, Links
-from gossamer.sim.studies.tree_brokers.overlay.service import ServiceTimes
-from gossamer.sim.studies.tree_brokers.overlay.topology import BrokerOverlay
+from gossamer.sim.studies.tree_brokers.overlay_engine import BrokerNetwork, Links
+from gossamer.sim.studies.tree_brokers.service_times import ServiceTimes
+from gossamer.sim.studies.tree_brokers.topology import BrokerOverlay
 from gossamer.sim.study.draws import rows_from, shuffled
 
 SECOND: Final = 1_000_000

@@ -12,11 +12,15 @@ import numpy.typing as npt
 from attrs.converters import optional
 
 from gossamer.protocol.kernel.draws import mix_many
-from gossamer.sim.engine.bandwidth import FASTEST, LARGEST_QUEUE, Bandwidth, Sizes, make_bandwidth
 from gossamer.sim.engine.latency import (
+    FASTEST,
+    LARGEST_QUEUE,
+    Bandwidth,
     Latency,
+    Sizes,
     constant_latency,
     lognormal_latency,
+    make_bandwidth,
     no_latency,
     uniform_latency,
 )
@@ -30,6 +34,7 @@ from gossamer.sim.engine.latency_files.site_latency import (
 )
 from gossamer.sim.engine.link_conditions import LossPeriod, Partition
 from gossamer.sim.errors import ScenarioError
+from gossamer.sim.study.scenario_format import check_keys, require_table
 from gossamer.sim.study.scenarios import (
     check,
     number,
@@ -39,7 +44,6 @@ from gossamer.sim.study.scenarios import (
     to_path,
     whole_field,
 )
-from gossamer.sim.study.toml_files import check_keys, require_table
 
 LATENCIES: Final = ("none", "constant", "uniform", "lognormal", *MODELS)
 USUAL_SIGMA: Final = 0.5

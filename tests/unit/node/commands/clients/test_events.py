@@ -16,15 +16,16 @@ import pytest
 from attrs import evolve
 
 from gossamer.client.results import Payload
-from gossamer.node.commands.clients.batch_text import read_batch
-from gossamer.node.commands.clients.event_files import SUBSCRIPTION_FILE, EventFiles
+from gossamer.node.commands.clients.asking import read_batch
 from gossamer.node.commands.clients.event_text import (
+    KINDS,
+    LISTED,
     event_of_arguments,
     event_of_line,
     line_of_event,
 )
 from gossamer.node.commands.clients.publishing import Report
-from gossamer.node.commands.clients.refusals import KINDS, LISTED
+from gossamer.node.commands.clients.subscribing import SUBSCRIPTION_FILE, EventFiles
 from gossamer.node.commands.clients.table_events import opened_table
 from gossamer.node.errors import EventInputError
 from gossamer.node.local.client import ReceivedEvent

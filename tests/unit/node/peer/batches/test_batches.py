@@ -29,7 +29,7 @@ from gossamer.node.peer.batches.exchange import Exchange, InterpretedRules
 from gossamer.node.peer.batches.machine_code import EVENTS, STEPS, Made
 from gossamer.node.peer.frames.core import SELF, Core, Record
 from gossamer.node.peer.frames.event_frames import event_frame, read_event_frame
-from gossamer.node.transport.base.limits import HEADER_BYTES
+from gossamer.node.transport.limits import HEADER_BYTES
 from gossamer.protocol.kernel.linking import LinkedCode
 from gossamer.protocol.kernel.records import BODY
 from gossamer.protocol.kernel.struct import WORD_BYTES

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from gossamer.node.peer.frames.address_book import MAX_ADDRESSES, AddressBook
 from gossamer.node.peer.frames.core import SELF, WORTH_ARRAYS, Core
 from gossamer.node.security.sealing import ID_BITS
-from gossamer.node.transport.base.base import Address
+from gossamer.node.transport.base import Address
 from gossamer.protocol.kernel.errors import CapacityError
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.presets import kindred

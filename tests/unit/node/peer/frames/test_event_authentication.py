@@ -32,9 +32,9 @@ from gossamer.node.security.event_keys import EventKey, PublisherCache, introduc
 from gossamer.node.security.identity import encode
 from gossamer.node.security.revocation import Revocation, RevocationList
 from gossamer.node.security.sealing import DRAW_BYTES, Seal, identifier, sign
-from gossamer.node.transport.base.frames import FrameDecoder
-from gossamer.node.transport.base.limits import HEADER_BYTES, Limits
-from gossamer.node.transport.base.schema import Frame, FrameTypes
+from gossamer.node.transport.frames import FrameDecoder
+from gossamer.node.transport.limits import HEADER_BYTES, Limits
+from gossamer.node.transport.schema import Frame, FrameTypes
 from support.clusters import DAY_S, MadeCluster, event_key
 
 SEAL = Seal(coordinates=1)

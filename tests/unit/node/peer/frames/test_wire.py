@@ -20,8 +20,8 @@ from gossamer.node.peer.frames.wire import Wire
 from gossamer.node.security.descriptors import Descriptor, sign_descriptor
 from gossamer.node.security.identity import encode
 from gossamer.node.security.sealing import identifier
-from gossamer.node.transport.base.base import Address
-from gossamer.node.transport.base.schema import Frame
+from gossamer.node.transport.base import Address
+from gossamer.node.transport.schema import Frame
 from gossamer.protocol.kernel.errors import MalformedRecordError, RemoteProtocolError
 from gossamer.protocol.kernel.records import BODY, FROM, KIND, TO
 from gossamer.protocol.peer.record_table import records

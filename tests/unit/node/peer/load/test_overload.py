@@ -14,8 +14,7 @@ from gossamer.node.errors import BadFrame
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.core import SELF
-from gossamer.node.peer.frames.flows import flow_of_frame, is_new
-from gossamer.node.peer.frames.frame_types import WORD_BYTES
+from gossamer.node.peer.frames.frame_types import WORD_BYTES, flow_of_frame, is_new
 from gossamer.node.peer.load.inbox import MOST_OF_A_FLOW, MOST_OF_ALL, TURN, Inbox
 from gossamer.node.peer.load.overload import (
     MOST_WAITING,
@@ -27,8 +26,8 @@ from gossamer.node.peer.load.overload import (
 )
 from gossamer.node.security.identity import encode
 from gossamer.node.security.sealing import publisher_of
-from gossamer.node.transport.base.schema import Frame
-from gossamer.node.transport.queues.send_queue import Backlog, Flow
+from gossamer.node.transport.schema import Frame
+from gossamer.node.transport.send_queue import Backlog, Flow
 from gossamer.protocol.kernel.errors import RemoteProtocolError
 from gossamer.protocol.peer.record_table.records import (
     ACKNOWLEDGE,

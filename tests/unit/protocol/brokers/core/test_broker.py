@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 
 from gossamer import brokers
 from gossamer.protocol.brokers import scot, tree
-from gossamer.protocol.brokers.arrival_queue import IN_A_ROW, Arrivals
-from gossamer.protocol.brokers.core import errors, messages, plain_data
+from gossamer.protocol.brokers.core import messages, plain_data
+from gossamer.protocol.brokers.core import messages as errors
+from gossamer.protocol.brokers.core.arrival_queue import IN_A_ROW, Arrivals
+from gossamer.protocol.brokers.core.broker import compiled_index, load_compiled_rules
 from gossamer.protocol.brokers.core.effects import Deliver, Refuse, Send
 from gossamer.protocol.brokers.core.messages import Hop, Id, client, neighbour
-from gossamer.protocol.brokers.core.routing import compiled_index, load_compiled_rules
 from gossamer.protocol.brokers.graph import codec as graph_codec
 from gossamer.protocol.brokers.graph import messages as keywords
 from gossamer.protocol.content import filters

@@ -11,13 +11,18 @@ import pytest
 from gossamer.protocol.brokers.core import messages
 from gossamer.protocol.brokers.core.effects import Deliver, Effect, Moved, Refuse, Send
 from gossamer.protocol.brokers.core.messages import Hop, Id, client, neighbour
-from gossamer.protocol.brokers.scot import BrokerLabel, ClusterBitVector, ScotBroker, ScotSettings
-from gossamer.protocol.brokers.scot.memory import congestion
-from gossamer.protocol.brokers.scot.memory import messages as m
-from gossamer.protocol.brokers.scot.memory.state import WrongNeighbourError
-from gossamer.protocol.brokers.scot.memory.table import Catalogue, Entry, RoutingTable
+from gossamer.protocol.brokers.scot import (
+    BrokerLabel,
+    ClusterBitVector,
+    ScotBroker,
+    ScotSettings,
+    state,
+)
+from gossamer.protocol.brokers.scot import messages as m
+from gossamer.protocol.brokers.scot.detours import Targets
 from gossamer.protocol.brokers.scot.routing import Case, plan
-from gossamer.protocol.brokers.scot.targets import Targets
+from gossamer.protocol.brokers.scot.state import WrongNeighbourError
+from gossamer.protocol.brokers.scot.table import Catalogue, Entry, RoutingTable
 from gossamer.protocol.content.filters import parse
 from gossamer.protocol.kernel.errors import RemoteProtocolError
 from gossamer.sim.studies.scot.workloads import figure_2
@@ -183,18 +188,18 @@ def queues(**lengths: int) -> list[m.QueueReport]:
 
 
 def test_load_is_length_times_growth_and_overloads_a_link_until_the_next_window() -> None:
-    assert (congestion.LinkStatus().load, congestion.LinkStatus().congestion_element) == (0, 1)
-    assert congestion.LinkStatus(20, entered=9, left=9).load == 20
-    assert congestion.LinkStatus(20, entered=19, left=9).congestion_element == 2
-    assert congestion.LinkStatus(20, entered=9, left=19).load == 10
-    links = congestion.LinkStatusTable(threshold=10)
+    assert (state.LinkStatus().load, state.LinkStatus().congestion_element) == (0, 1)
+    assert state.LinkStatus(20, entered=9, left=9).load == 20
+    assert state.LinkStatus(20, entered=19, left=9).congestion_element == 2
+    assert state.LinkStatus(20, entered=9, left=19).load == 10
+    links = state.LinkStatusTable(threshold=10)
     for lengths, overloaded in (({}, False), ({"n": 11, "m": 10}, True), ({"n": 10}, False)):
         links.update(queues(**lengths))
         assert (links.overloaded("n"), links.overloaded("m")) == (overloaded, False)
 
 
 def test_what_waits_at_the_other_end_counts_where_it_is_asked_for() -> None:
-    links = congestion.new_table(ScotSettings(input_queues=True, threshold=10))
+    links = state.new_table(ScotSettings(input_queues=True, threshold=10))
     links.update(queues(n=6, m=6))
     assert not links.any_overloaded
     links.note_input("n", m.InputQueue(5, 5, 5))
@@ -203,15 +208,15 @@ def test_what_waits_at_the_other_end_counts_where_it_is_asked_for() -> None:
     assert links.least_loaded(["n", "m"]) == "m"
     links.note_input("n", m.InputQueue(0, 0, 5))
     assert not links.any_overloaded
-    plain = congestion.new_table(ScotSettings(threshold=10))
+    plain = state.new_table(ScotSettings(threshold=10))
     plain.note_input("n", m.InputQueue(50, 5, 5))
     assert not plain.any_overloaded
 
 
 def test_its_own_threshold_is_what_waiting_elsewhere_takes() -> None:
-    assert congestion.own_threshold([]) == congestion.own_threshold([0.0, 9.0]) == 2
-    assert congestion.own_threshold([7.0, 9.0]) == 9
-    links = congestion.new_table(ScotSettings(input_queues=True, own_threshold=True, threshold=10))
+    assert state.own_threshold([]) == state.own_threshold([0.0, 9.0]) == 2
+    assert state.own_threshold([7.0, 9.0]) == 9
+    links = state.new_table(ScotSettings(input_queues=True, own_threshold=True, threshold=10))
     links.update(queues(n=3, m=1))
     assert (links.overloaded("n"), links.overloaded("m")) == (True, False)
     for name in ("n", "m"):
@@ -223,7 +228,7 @@ def test_its_own_threshold_is_what_waiting_elsewhere_takes() -> None:
 
 
 def test_what_a_neighbour_told_of_its_input_queue_is_forgotten_when_its_link_comes_up() -> None:
-    links = congestion.new_table(ScotSettings(input_queues=True))
+    links = state.new_table(ScotSettings(input_queues=True))
     links.note_input("n", m.InputQueue(30, 5, 5))
     assert links.overloaded("n")
     links.forget_input("m")
@@ -253,7 +258,7 @@ def test_brokers_tell_their_neighbours_how_long_their_input_queues_are(told: boo
 def test_algorithm_4_has_one_carrier_on_the_least_loaded_link(
     loads: dict[str, int], case: Case, carriers: dict[str, str]
 ) -> None:
-    links = congestion.LinkStatusTable(threshold=10)
+    links = state.LinkStatusTable(threshold=10)
     links.update(queues(**{"i1": 9, **loads}))
     chosen = plan(Targets((), ("a", "b"), {0: "i0", 1: "i1", 2: "i2"}), links)
     assert chosen.case is case

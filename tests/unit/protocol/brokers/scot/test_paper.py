@@ -14,7 +14,7 @@ import networkx as nx
 import pytest
 
 from gossamer.protocol.brokers.scot import BrokerLabel, ClusterBitVector, Factor, Scot, ScotSettings
-from gossamer.protocol.brokers.scot.memory.messages import Notification, Subscription
+from gossamer.protocol.brokers.scot.messages import Notification, Subscription
 from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.sim.studies.scot.workloads import figure_2
 from support.scot_overlay import ScotOverlay, random_tree

@@ -14,10 +14,9 @@ from gossamer.protocol.brokers.core.effects import (
     Send,
     Withdrawn,
 )
-from gossamer.protocol.brokers.core.errors import ClientError
-from gossamer.protocol.brokers.core.messages import Id, client
+from gossamer.protocol.brokers.core.messages import ClientError, Id, client
 from gossamer.protocol.brokers.scot import BrokerLabel, ScotBroker, ScotSettings
-from gossamer.protocol.brokers.scot.memory import messages as m
+from gossamer.protocol.brokers.scot import messages as m
 from gossamer.protocol.content.filters import parse
 from support.plain_index import PlainIndex
 from support.scot_overlay import (

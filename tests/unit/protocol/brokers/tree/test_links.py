@@ -6,15 +6,15 @@ from itertools import product
 
 import pytest
 
-from gossamer.protocol.brokers.core import errors, messages
+from gossamer.protocol.brokers.core import messages
+from gossamer.protocol.brokers.core import messages as errors
 from gossamer.protocol.brokers.core.effects import Effect, Refuse, Send, SetTimer
-from gossamer.protocol.brokers.core.errors import CycleError, DumpError
-from gossamer.protocol.brokers.core.messages import Id, client, neighbour
+from gossamer.protocol.brokers.core.messages import CycleError, DumpError, Id, client, neighbour
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.brokers.tree import messages as t
 from gossamer.protocol.brokers.tree.messages import Message
-from gossamer.protocol.content.errors import WrongValueError
 from gossamer.protocol.content.filters import parse
+from gossamer.protocol.kernel.errors import WrongValueError
 from support.broker_overlay import Overlay, path, row
 
 ANY = parse("present(x)")

@@ -10,11 +10,10 @@ from fractions import Fraction
 import pytest
 
 from gossamer.protocol.content import filters as api
-from gossamer.protocol.content.errors import ContentError, WrongValueError
 from gossamer.protocol.content.filters.language import MAX_COMPARISONS
 from gossamer.protocol.content.grammar import MAX_TEXT, Comparison, Operator
 from gossamer.protocol.content.schema import Schema
-from gossamer.protocol.kernel.errors import ExpressionError
+from gossamer.protocol.kernel.errors import ContentError, ExpressionError, WrongValueError
 from support.refusals import check_refused
 
 SCHEMA = Schema.from_mapping(

@@ -11,7 +11,6 @@ import pytest
 from gossamer.protocol.content import filters as api
 from gossamer.protocol.content import schema
 from gossamer.protocol.content.attributes import FloatAttribute
-from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters.composite import (
     MAX_ALTERNATIVES,
     MAX_PARTS,
@@ -25,7 +24,7 @@ from gossamer.protocol.content.filters.composite import MAX_DEPTH as MAX_BRACES
 from gossamer.protocol.content.filters.expressions import MAX_DEPTH, parse_expression
 from gossamer.protocol.content.matching.composite_matcher import CompositeMatch, CompositeMatcher
 from gossamer.protocol.content.schema import Schema
-from gossamer.protocol.kernel.errors import ExpressionError
+from gossamer.protocol.kernel.errors import ContentError, ExpressionError
 from support import padres_grammar as padres
 from support.refusals import check_refused
 

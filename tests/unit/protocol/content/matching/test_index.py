@@ -8,11 +8,11 @@ from itertools import islice
 
 import pytest
 
-from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters import covers, parse
 from gossamer.protocol.content.matching.index import MatchingIndex
 from gossamer.protocol.content.matching.search import HELD, NONE, make_table
 from gossamer.protocol.content.matching.tree import build, gather
+from gossamer.protocol.kernel.errors import ContentError
 from gossamer.sim.studies.stock_quotes import heavy_covering, little_covering, make_quotes
 
 

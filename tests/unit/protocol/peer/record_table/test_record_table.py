@@ -12,9 +12,16 @@ import pytest
 from gossamer.protocol.kernel import records as kernel
 from gossamer.protocol.peer.codec import Codec
 from gossamer.protocol.peer.record_table import records
-from gossamer.protocol.peer.record_table.fields import Handle, List, PerAttribute, Word
+from gossamer.protocol.peer.record_table.fields import (
+    Handle,
+    List,
+    PerAttribute,
+    Sort,
+    Table,
+    Word,
+    offset,
+)
 from gossamer.protocol.peer.record_table.page import records_of, records_page
-from gossamer.protocol.peer.record_table.table import Sort, Table, offset
 from gossamer.protocol.peer.settings import config, presets
 from support.checkout import ROOT
 

@@ -16,7 +16,7 @@ from gossamer.protocol.kernel.records import BODY, KIND, TO, UNREACHABLE, make_o
 from gossamer.protocol.kernel.rows.hash_chains import CHAINED_FROM
 from gossamer.protocol.kernel.rules import Rule
 from gossamer.protocol.peer.record_table import records
-from gossamer.protocol.peer.recovery import comparing, occasions, own_copies, strays
+from gossamer.protocol.peer.recovery import comparing, held_copies, occasions
 from gossamer.protocol.peer.rendezvous import event_log
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import IDENTIFIER, OFF_THE_RING
@@ -611,10 +611,10 @@ def test_logs_are_looked_through_alike(
         assert one == other, f"seed {seed}"
         one, other = forms(event_log.sum_up, log, 0, is_got, words, 0)
         assert one == other, f"seed {seed}"
-    one, other = forms(strays.find_strays, 0, words[0], words[1], before, most)
+    one, other = forms(held_copies.find_strays, 0, words[0], words[1], before, most)
     assert one == other, f"seed {seed}"
     # What was got is found by its chains, which are not filled here.
     s.got.copies[0], s.got.next[0] = -1, 0
     words[records.COMPARED_BOX] = seed % s.params.attributes
-    one, other = forms(own_copies.find_own, 0, words)
+    one, other = forms(held_copies.find_own, 0, words)
     assert one == other, f"seed {seed}"

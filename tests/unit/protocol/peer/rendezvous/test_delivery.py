@@ -9,12 +9,12 @@ from gossamer.protocol.kernel.records import BODY, KIND, TO, UNREACHABLE
 from gossamer.protocol.peer import step as peer
 from gossamer.protocol.peer.record_table import records
 from gossamer.protocol.peer.rendezvous.delivery import is_false_positive
-from gossamer.protocol.peer.routing.lookup import anchor
 from gossamer.protocol.peer.settings import presets
 from gossamer.protocol.peer.settings.config import LOAD_UNIT
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state import state as state_state
 from gossamer.protocol.peer.state.links import put_link
+from gossamer.protocol.peer.state.lookup import anchor
 from support import overlays
 from support.overlays import Hosts
 

@@ -17,10 +17,10 @@ from gossamer.protocol.peer import step as peer
 from gossamer.protocol.peer.record_table import records
 from gossamer.protocol.peer.rendezvous.delivery import hand_over
 from gossamer.protocol.peer.rendezvous.installation_boxes import NOTHING_INSTALLED, head_words
-from gossamer.protocol.peer.routing.table import remove_expired
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER, LOAD
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
+from gossamer.protocol.peer.state.routing_table import remove_expired
 from gossamer.protocol.peer.state.state import SHIFTED, State
 from support import overlays
 from support.overlays import Hosts

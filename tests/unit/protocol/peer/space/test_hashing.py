@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.protocol.content import schema
-from gossamer.protocol.content.errors import UnknownAttributeError, WrongValueError
 from gossamer.protocol.content.subscription import parse_subscription
-from gossamer.protocol.kernel.errors import ConfigError
+from gossamer.protocol.kernel.errors import ConfigError, UnknownAttributeError, WrongValueError
 from gossamer.protocol.peer.settings.presets import kindred, paper
-from gossamer.protocol.peer.space import hashing, ring, scales
+from gossamer.protocol.peer.space import hashing, ring
+from gossamer.protocol.peer.space import ring as scales
 from gossamer.protocol.peer.space.encoding import EncodedBox, encode_event, encode_subscription
 from gossamer.protocol.peer.space.ring import RING_MASK
 

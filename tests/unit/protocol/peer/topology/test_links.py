@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from gossamer.protocol.kernel.records import FROM, KIND, TO, UNREACHABLE
 from gossamer.protocol.peer.record_table import records
-from gossamer.protocol.peer.routing.lookup import own_arc_begins
 from gossamer.protocol.peer.sampling.sampler import pack
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
 from gossamer.protocol.peer.state.links import settle_ring, slot_of
+from gossamer.protocol.peer.state.lookup import own_arc_begins
 from gossamer.protocol.peer.state.state import FAILURES_FORGOTTEN, LINK_PLACES, State, make_state
 from gossamer.protocol.peer.step import join_record, restart
-from gossamer.protocol.peer.topology import link_changes, selection
+from gossamer.protocol.peer.topology import selection, tman
 from support import overlays
 
 SETTINGS = Settings(ring_links=2, friend_links=3, view_size=6, shuffle_length=3, failure_age=4)
@@ -82,7 +82,7 @@ def seat(state: State, others: list[int]) -> None:
     """Let peer 0 select among exactly these, as many at a time as a record holds."""
     most = state.links.shape[1] + 1
     for first in range(0, len(others), most):
-        link_changes.set_bars_by_links(state, 0)
+        tman.set_bars_by_links(state, 0)
         selection.begin_selection(state, 0)
         if first > 0:
             selection.offer_links(state, 0)
@@ -278,5 +278,5 @@ def test_a_lookup_for_a_place_goes_around_a_peer_that_failed() -> None:
 def test_a_neighbour_noted_is_found_again(others: list[int], spread: int, sought: int) -> None:
     state = make_state(SETTINGS, 1)
     state.links[0, : len(others)] = [spread * q for q in others]
-    link_changes.note_neighbours(state, 0)
-    assert link_changes.slot_noted(state, spread * sought) == slot_of(state, 0, spread * sought)
+    tman.note_neighbours(state, 0)
+    assert tman.slot_noted(state, spread * sought) == slot_of(state, 0, spread * sought)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from gossamer.sim.engine.latency import Latency, trip_ticks
 from gossamer.sim.engine.latency_files.matrices import read_matrix
-from gossamer.sim.engine.latency_files.shortest_ways import fill_unmeasured
+from gossamer.sim.engine.latency_files.router_files import fill_unmeasured
 from gossamer.sim.engine.latency_files.site_latency import SiteFile, site_latency
 from gossamer.sim.errors import ScenarioError
 from support.checkout import ROOT

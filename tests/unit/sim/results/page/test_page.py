@@ -20,8 +20,8 @@ import numpy as np
 import pytest
 
 from gossamer.sim.errors import SimulationError
-from gossamer.sim.results.page import drawn as drawing
 from gossamer.sim.results.page import live
+from gossamer.sim.results.page import page as drawing
 from gossamer.sim.results.page.live import LEAST_PAUSE_S, LivePage, served
 from gossamer.sim.results.page.page import page_html, system_entry, with_styles
 from gossamer.sim.study.records import Table

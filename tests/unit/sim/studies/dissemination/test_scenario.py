@@ -14,12 +14,11 @@ from gossamer.sim.errors import ScenarioError
 from gossamer.sim.row_tables.keywords import KeywordTables
 from gossamer.sim.row_tables.kinds import WorkloadRequest, make_workload
 from gossamer.sim.studies.dissemination import study as trees_preview
-from gossamer.sim.studies.dissemination.inputs.topologies import barabasi_albert
-from gossamer.sim.studies.dissemination.inputs.workload import read_tables
-from gossamer.sim.studies.dissemination.inputs.workload_file import read_workload
 from gossamer.sim.studies.dissemination.scenario import FORMAT, TreesScenario
 from gossamer.sim.studies.dissemination.strategies import STRATEGIES
 from gossamer.sim.studies.dissemination.study import check_trees
+from gossamer.sim.studies.dissemination.topologies import barabasi_albert
+from gossamer.sim.studies.dissemination.workload import read_tables, read_workload
 from gossamer.sim.study.scenarios import read_scenario
 from support.checkout import ROOT
 from support.refusals import assert_listed, fault_of, read_as

@@ -12,7 +12,8 @@ import pytest
 
 from gossamer.protocol.dissemination.optimum import lower_bounds
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.studies.dissemination.inputs.topologies import (
+from gossamer.sim.studies.dissemination.strategies import COMPARED, run_strategy, setting_of
+from gossamer.sim.studies.dissemination.topologies import (
     GENERATORS,
     TransitStub,
     barabasi_albert,
@@ -20,8 +21,8 @@ from gossamer.sim.studies.dissemination.inputs.topologies import (
     transit_stub_of,
     waxman,
 )
-from gossamer.sim.studies.dissemination.inputs.topology_files import read_topology
-from gossamer.sim.studies.dissemination.inputs.workload import (
+from gossamer.sim.studies.dissemination.topology_files import read_topology
+from gossamer.sim.studies.dissemination.workload import (
     LOCALITIES,
     PUBLISHERS,
     Locality,
@@ -29,7 +30,6 @@ from gossamer.sim.studies.dissemination.inputs.workload import (
     make_workload,
     sampled,
 )
-from gossamer.sim.studies.dissemination.strategies import COMPARED, run_strategy, setting_of
 from support.checkout import SHARED_DATA
 from support.draws import with_campaigns
 from support.sim_commands import printed_by

@@ -11,8 +11,8 @@ from gossamer.protocol.brokers.tree import COVERINGS
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.peers.inputs.scenario import Scenario
 from gossamer.sim.studies.tree_brokers import scenario as brokers
+from gossamer.sim.studies.tree_brokers import service_times as overlay_service
 from gossamer.sim.studies.tree_brokers import study as broker_preview
-from gossamer.sim.studies.tree_brokers.overlay import service as overlay_service
 from gossamer.sim.studies.tree_brokers.scenario import FORMAT
 from gossamer.sim.studies.tree_brokers.study import check_memory
 from gossamer.sim.studies.tree_brokers.unsubscription_burst import SECOND

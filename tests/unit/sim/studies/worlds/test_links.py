@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.sim.engine import latency as engine_latency
-from gossamer.sim.engine.bandwidth import make_sizes
+from gossamer.sim.engine.latency import make_sizes
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.worlds.attributes import Attribute
 from gossamer.sim.studies.worlds.network import Link, bandwidth, loss_periods, partitions

@@ -7,11 +7,13 @@ field of `config.Settings` that differs from it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import attrs
 
+from gossamer.sim.churn.files import ENDINGS
 from gossamer.sim.studies.peers.inputs.changes import Drift, Turnover
 from gossamer.sim.studies.peers.inputs.scenario import (
     SETTING_TYPES,
@@ -26,12 +28,13 @@ from gossamer.sim.studies.peers.inputs.taken_from import TakenFrom
 from gossamer.sim.studies.worlds.network import FILES, Link
 from gossamer.sim.study.scenario_format import (
     SYSTEM,
+    Document,
     ScenarioFormat,
+    check_keys,
     name_of_system,
     require_systems,
     table_lines,
 )
-from gossamer.sim.study.toml_files import Document, check_keys
 
 _SYSTEM_KEYS = ("name", "preset", *sorted(set(SETTING_TYPES) - set(SHARED_SETTINGS)))
 
@@ -85,3 +88,39 @@ def _systems(entries: object) -> Iterable[System | str]:
         settings = {key: value for key, value in entry.items() if key not in ("name", "preset")}
         given = {key: entry[key] for key in ("name", "preset") if key in entry}
         yield System(**given, settings=settings)
+
+
+# A scenario around a churn trace, for those who have nothing but the trace.
+
+
+def replay_scenario(
+    trace: Path, preset: str, overrides: Mapping[str, object]
+) -> tuple[Scenario, str]:
+    """The system ``preset`` beside the baseline, under all of ``trace``.
+
+    Args:
+        trace: the trace file.
+        preset: one of `PRESETS`.
+        overrides: see `gossamer.sim.study.scenarios.read_scenario`.
+
+    Returns:
+        The scenario, and the text of a scenario file that says the same.
+
+    Raises:
+        ScenarioError: the preset is unknown or an override impossible.
+    """
+    document: dict[str, Any] = {
+        "name": _stem(trace),
+        # Measuring the whole overlay costs more than a round of it; over days, samples will do.
+        "measure_every": 10,
+        "events": {"per_round": 0.5},
+        "churn": {"trace": trace.resolve()},
+        "system": [{"name": one, "preset": one} for one in dict.fromkeys((preset, "baseline"))],
+    }
+    scenario = FORMAT.read(document, overrides)
+    return scenario, f"# Replay of {trace.name!r}.\n\n" + FORMAT.write(scenario)
+
+
+def _stem(trace: Path) -> str:
+    ending = next((ending for ending in ENDINGS if trace.name.endswith(ending)), "")
+    return trace.name.removesuffix(ending) or trace.name

@@ -9,15 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer.protocol.peer.space.ring import RING
-from gossamer.sim.studies.peers.inputs.drifting import (
+from gossamer.sim.studies.peers.inputs.own_workload import workload_of
+from gossamer.sim.studies.peers.inputs.scenario import Scenario
+from gossamer.sim.studies.peers.inputs.workload import (
+    Workload,
     changed_boxes,
     changes_before,
     drifted_values,
     late_changes,
 )
-from gossamer.sim.studies.peers.inputs.scenario import Scenario
-from gossamer.sim.studies.peers.inputs.table_workload import workload_of
-from gossamer.sim.studies.peers.inputs.workload import Workload
 from gossamer.sim.studies.peers.measuring.records import RunRecord
 from gossamer.sim.study.records import Column, Table
 

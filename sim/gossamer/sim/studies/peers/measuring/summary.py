@@ -11,10 +11,14 @@ import attrs
 import numpy as np
 
 from gossamer.sim.studies.peers.measuring.records import SystemRecord, TrafficTables
-from gossamer.sim.study.records import REAL, WHOLE, Column, Expected, Table
-from gossamer.sim.study.statistics import (
+from gossamer.sim.study.records import (
+    REAL,
+    WHOLE,
+    Column,
     Columns,
+    Expected,
     Row,
+    Table,
     distribution,
     gini,
     mean,

@@ -1,5 +1,5 @@
 """A system of peers in the course of a run.
 
-`gossamer.sim.studies.peers.simulation` and `gossamer.replay` import from here. Begin with
+`gossamer.sim.studies.peers.study` and `gossamer.replay` import from here. Begin with
 `system_run`; `driver` is an engine with its clock, `population` who is online.
 """

@@ -33,10 +33,10 @@ from gossamer.protocol.peer.record_table.records import (
     WITHDRAW,
 )
 from gossamer.protocol.peer.rendezvous.delivery import is_false_positive
-from gossamer.protocol.peer.routing.table import is_interested
+from gossamer.protocol.peer.state.routing_table import is_interested
 from gossamer.protocol.peer.state.state import State
-from gossamer.sim.engine.bandwidth import WORD_BYTES
-from gossamer.sim.engine.windows.collectors import Collectors
+from gossamer.sim.engine.latency import WORD_BYTES
+from gossamer.sim.engine.windows.worker_pool import Collectors
 
 Int64s = npt.NDArray[np.int64]
 

@@ -10,10 +10,9 @@ import numpy.typing as npt
 
 from gossamer.protocol.kernel.draws import below, mix
 from gossamer.protocol.kernel.rules import rule
-from gossamer.protocol.peer.places.placement import want_place
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER, OFF_THE_RING
-from gossamer.protocol.peer.space.scales import held_boxes
+from gossamer.protocol.peer.space.ring import held_boxes
 from gossamer.protocol.peer.state.links import (
     descriptor_words,
     put_link,
@@ -23,16 +22,21 @@ from gossamer.protocol.peer.state.links import (
 )
 from gossamer.protocol.peer.state.state import State
 from gossamer.protocol.peer.step import join_record, restart, subscribe
-from gossamer.protocol.peer.topology.candidate_filter import AFTER, BEFORE
 from gossamer.protocol.peer.topology.fingers import finger_slot
+from gossamer.protocol.peer.topology.placement import want_place
+from gossamer.protocol.peer.topology.utility import AFTER, BEFORE
 from gossamer.sim.churn import LONGEST_S, ChurnTrace, Transitions, read_trace
 from gossamer.sim.churn.synthetic import make_turnover
 from gossamer.sim.engine.cycle_engine import fill_random_views
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.peers.inputs.changes import Drift
-from gossamer.sim.studies.peers.inputs.drifting import changed_boxes, changes_before, late_changes
 from gossamer.sim.studies.peers.inputs.scenario import MOST_ROUNDS, Churn, Scenario
-from gossamer.sim.studies.peers.inputs.workload import Workload
+from gossamer.sim.studies.peers.inputs.workload import (
+    Workload,
+    changed_boxes,
+    changes_before,
+    late_changes,
+)
 from gossamer.sim.studies.peers.running.driver import Driver
 from gossamer.sim.study.scenarios import check
 

@@ -14,14 +14,15 @@ import psutil
 
 from gossamer.sim.churn import ChurnTrace
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.studies.peers.inputs.own_workload import check_own, timetable_of
-from gossamer.sim.studies.peers.inputs.publications import Timetable, parts_of
-from gossamer.sim.studies.peers.inputs.scenario import Scenario
-from gossamer.sim.studies.peers.inputs.table_workload import (
+from gossamer.sim.studies.peers.inputs.own_workload import (
+    check_own,
     require_enough,
     taken_from,
+    timetable_of,
     workload_of,
 )
+from gossamer.sim.studies.peers.inputs.publications import Timetable, parts_of
+from gossamer.sim.studies.peers.inputs.scenario import Scenario
 from gossamer.sim.studies.peers.running.population import played_trace, size_of
 from gossamer.sim.studies.worlds.network import make_latency
 from gossamer.sim.study.scenarios import check

@@ -13,20 +13,19 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer.protocol.kernel.errors import CapacityError
-from gossamer.protocol.peer.places.placement import (
+from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.settings.profile import coarse_range
+from gossamer.protocol.peer.space.ring import held_boxes, points_of
+from gossamer.protocol.peer.state.state import COUNTER_NAMES, State, identifiers, make_state
+from gossamer.protocol.peer.step import publish_record, subscribe
+from gossamer.protocol.peer.topology.placement import (
     NOWHERE,
     off_the_ring,
     places_of,
     take_place,
 )
-from gossamer.protocol.peer.settings.config import Settings
-from gossamer.protocol.peer.settings.profile import coarse_range
-from gossamer.protocol.peer.space.scales import held_boxes, points_of
-from gossamer.protocol.peer.state.state import COUNTER_NAMES, State, identifiers, make_state
-from gossamer.protocol.peer.step import publish_record, subscribe
 from gossamer.sim.churn import ChurnTrace
-from gossamer.sim.studies.peers.inputs.drifting import drifted_values
-from gossamer.sim.studies.peers.inputs.own_workload import paced, timetable_of
+from gossamer.sim.studies.peers.inputs.own_workload import paced, timetable_of, workload_of
 from gossamer.sim.studies.peers.inputs.publications import (
     ROUNDS_TO_ARRIVE,
     Publishers,
@@ -37,10 +36,12 @@ from gossamer.sim.studies.peers.inputs.publications import (
     per_cycle_sums,
 )
 from gossamer.sim.studies.peers.inputs.scenario import FORMED, Scenario, System
-from gossamer.sim.studies.peers.inputs.table_workload import workload_of
+from gossamer.sim.studies.peers.inputs.workload import drifted_values
 from gossamer.sim.studies.peers.measuring.overlay_measures import (
+    course_of,
     in_degrees,
     mean_friend_utility,
+    numbered_overlay,
     ring_correctness,
     snapshot,
 )
@@ -51,7 +52,6 @@ from gossamer.sim.studies.peers.measuring.records import (
     NODE_COLUMNS,
     SystemRecord,
 )
-from gossamer.sim.studies.peers.measuring.round_by_round import course_of, numbered_overlay
 from gossamer.sim.studies.peers.running.collector import (
     COSTS,
     KINDS,

@@ -10,7 +10,7 @@ import numpy as np
 from gossamer.protocol.kernel.records import BODY
 from gossamer.protocol.peer.record_table.records import TABLE
 from gossamer.protocol.peer.sampling.sampler import FAMILY
-from gossamer.sim.engine.bandwidth import WORD_BYTES, Sizes, make_sizes
+from gossamer.sim.engine.latency import WORD_BYTES, Sizes, make_sizes
 from gossamer.sim.studies.peers.measuring.records import TRAFFIC_COLUMNS, TrafficTables
 from gossamer.sim.studies.peers.running.collector import (
     COUNT,

@@ -17,21 +17,19 @@ import pytest
 from gossamer.protocol.peer.space.ring import RING, RING_MASK
 from gossamer.sim.churn import ChurnTrace, write_trace
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.results.summary import summarise
+from gossamer.sim.results.results import summarise
 from gossamer.sim.studies.peers.inputs import publications
 from gossamer.sim.studies.peers.inputs import scenario as inputs
 from gossamer.sim.studies.peers.inputs.changes import Drift, Turnover
-from gossamer.sim.studies.peers.inputs.own_workload import online_at, timetable_of
+from gossamer.sim.studies.peers.inputs.own_workload import online_at, timetable_of, workload_of
 from gossamer.sim.studies.peers.inputs.publications import PARTS
 from gossamer.sim.studies.peers.inputs.scenario import Events, Scenario, Subscriptions
-from gossamer.sim.studies.peers.inputs.table_workload import workload_of
 from gossamer.sim.studies.peers.inputs.taken_from import TakenFrom
 from gossamer.sim.studies.peers.inputs.workload import Workload
 from gossamer.sim.studies.peers.measuring.kept_workload import kept_tables
 from gossamer.sim.studies.peers.measuring.summary import outgrown
-from gossamer.sim.studies.peers.preview import preview
 from gossamer.sim.studies.peers.running.preparation import prepare
-from gossamer.sim.studies.peers.simulation import simulate
+from gossamer.sim.studies.peers.study import preview, simulate
 from gossamer.sim.study.scenarios import read_scenario
 from support.checkout import ROOT
 from support.refusals import sentence_about

@@ -21,8 +21,8 @@ from gossamer.sim.studies.peers.inputs import scenario_file as files
 from gossamer.sim.studies.peers.inputs.changes import Drift, Turnover
 from gossamer.sim.studies.peers.inputs.scenario import PRESETS, Churn, Events, Scenario, System
 from gossamer.sim.studies.worlds.network import Link
+from gossamer.sim.study.scenario_format import parse_override
 from gossamer.sim.study.scenarios import read_scenario
-from gossamer.sim.study.toml_files import parse_override
 from support.checkout import ROOT
 from support.refusals import fault_of, read_as, write
 

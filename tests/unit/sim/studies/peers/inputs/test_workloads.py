@@ -12,19 +12,19 @@ import pyarrow.parquet as pq
 import pytest
 
 from gossamer.protocol.peer.space.ring import RING, RING_MASK
-from gossamer.sim.commands.workloads import workload_overrides
+from gossamer.sim.commands.run import workload_overrides
 from gossamer.sim.errors import ResultsError, ScenarioError
 from gossamer.sim.results.storage.workloads import WORKLOAD_FILE
 from gossamer.sim.row_tables.kinds import WorkloadRequest, make_workload
-from gossamer.sim.studies.peers.inputs import drifting
+from gossamer.sim.studies.peers.inputs import workload as drifting
 from gossamer.sim.studies.peers.inputs.changes import Drift
+from gossamer.sim.studies.peers.inputs.own_workload import workload_of
 from gossamer.sim.studies.peers.inputs.publications import Publishers
 from gossamer.sim.studies.peers.inputs.scenario import Events, Scenario, Subscriptions, System
-from gossamer.sim.studies.peers.inputs.table_workload import workload_of
 from gossamer.sim.studies.peers.inputs.taken_from import TakenFrom
 from gossamer.sim.studies.peers.inputs.workload import Workload
 from gossamer.sim.studies.peers.running.preparation import prepare
-from gossamer.sim.studies.peers.simulation import simulate
+from gossamer.sim.studies.peers.study import simulate
 from gossamer.sim.study.scenarios import read_scenario
 
 SEED = 5

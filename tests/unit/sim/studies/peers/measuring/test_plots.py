@@ -17,12 +17,10 @@ from rich.console import Console
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.presets import kindred, resilient
 from gossamer.protocol.peer.settings.profile import LINK_KINDS, link_kinds
-from gossamer.sim.results.comparison import compare_folders
 from gossamer.sim.results.plot_style import plot_style, save_all, system_styles
 from gossamer.sim.results.report import report_html
-from gossamer.sim.results.results import write_results
-from gossamer.sim.results.summary import dump_json, summarise
-from gossamer.sim.results.tables import comparison_table, print_json, summary_table
+from gossamer.sim.results.results import dump_json, summarise, write_results
+from gossamer.sim.results.tables import compare_folders, comparison_table, print_json, summary_table
 from gossamer.sim.studies.peers.measuring import plots as plotting
 from gossamer.sim.studies.peers.measuring import records
 from gossamer.sim.studies.peers.measuring.measures import MEASURES

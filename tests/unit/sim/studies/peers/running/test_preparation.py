@@ -19,11 +19,10 @@ from gossamer.sim.studies.peers.inputs.changes import Turnover
 from gossamer.sim.studies.peers.inputs.publications import due_at
 from gossamer.sim.studies.peers.measuring.overlay_measures import ring_correctness
 from gossamer.sim.studies.peers.measuring.records import SystemRecord
-from gossamer.sim.studies.peers.preview import preview
 from gossamer.sim.studies.peers.running.population import Population, load_trace, played_trace
 from gossamer.sim.studies.peers.running.preparation import prepare
 from gossamer.sim.studies.peers.running.system_run import SystemRun
-from gossamer.sim.studies.peers.simulation import simulate
+from gossamer.sim.studies.peers.study import preview, simulate
 from gossamer.sim.studies.worlds.network import Link
 
 ROUND_S = 60.0

@@ -1,1 +1,0 @@
-"""Brokers of a general graph: `gossamer.protocol.brokers.graph`. Begin at `host`."""

@@ -1,1 +1,0 @@
-"""Brokers that form a tree: `gossamer.protocol.brokers.tree`. Begin at `host`."""

@@ -1,4 +1,0 @@
-"""Byte streams: non-blocking writes, TLS driven by hand, graceful close, racing dials.
-
-Begin at `non_blocking`.
-"""

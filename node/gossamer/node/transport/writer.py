@@ -1,0 +1,306 @@
+"""Writing what a connection has queued."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple, Protocol
+
+import attrs
+import trio
+
+from gossamer.node.transport.base import Cause
+from gossamer.node.transport.byte_streams import NonBlockingStream
+from gossamer.node.transport.frames import encode_frame
+from gossamer.node.transport.limits import Limits
+from gossamer.node.transport.send_queue import SendQueue
+
+# What connections do by turns in two tasks for all of them, instead of two tasks each.
+#
+# A peer of forty has 39 connections. A task of its own that writes costs each frame a switch, one
+# that pings costs a timer, and both cost memory.
+
+
+# How often connections are looked after, in parts of the time from ping to ping.
+LOOKS_PER_PING = 10
+
+
+class MaintainedConnection(Protocol):
+    """What is taken care of."""
+
+    def look_after(self, now: float) -> None:
+        """Do what is due at ``now``, by trio's clock."""
+        ...
+
+
+class ConnectionMaintenance:
+    """Writes what connections have queued, and looks after them now and then; `run` does both.
+
+    Attributes:
+        charges: what is looked after.
+    """
+
+    def __init__(self, ping_seconds: float) -> None:
+        self.connections: set[MaintainedConnection] = set()
+        self._pause_s = ping_seconds / LOOKS_PER_PING
+        self._due: list[Callable[[], None]] = []
+        self._work = trio.lowlevel.ParkingLot()
+
+    def soon(self, write: Callable[[], None]) -> None:
+        """Let ``write``, which must not wait, be called once all that is to happen now has.
+
+        Frames that follow from the same frames read are written together that way.
+        """
+        self._due.append(write)
+        if self._work:
+            self._work.unpark()
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._write)
+            await self._look_after()
+
+    async def _write(self) -> None:
+        while True:
+            if not self._due:
+                await self._work.park()
+            due, self._due = self._due, []
+            for write in due:
+                write()
+            if self._due:
+                await trio.lowlevel.checkpoint()
+
+    async def _look_after(self) -> None:
+        while True:
+            await trio.sleep(self._pause_s)
+            now = trio.current_time()
+            for connection in list(self.connections):
+                connection.look_after(now)
+
+
+# Pings of one connection, and how long its peer has been silent.
+
+
+# This part of `ping_seconds` counts as all of it, as looks are not made to the moment.
+SOON = 0.95
+
+
+class KeepAlive:
+    """Looks after one connection.
+
+    Attributes:
+        heard: whether a whole frame has come since the last look; set by the connection.
+        is_reading: whether the connection waits for what the peer sends; set by the connection.
+
+    Args:
+        limits: how often a peer is pinged, and for how long it may be silent.
+        now: trio's time.
+        sent: how many frames have been written to the peer.
+        put: queues a ping if there is room for it, and says whether there was.
+        cut: ends the connection.
+    """
+
+    def __init__(
+        self,
+        limits: Limits,
+        now: float,
+        sent: Callable[[], int],
+        put: Callable[[bytes], bool],
+        cut: Callable[[Cause, str], None],
+    ) -> None:
+        self.heard = False
+        self.is_reading = False
+        self._limits = limits
+        self._sent = sent
+        self._put = put
+        self._cut = cut
+        self._ping_number = 0
+        self._ping_sent_at: float | None = None
+        self._sent_before = 0
+        self._looked_at = now
+        self._silent_for = 0.0
+
+    def look(self, now: float) -> None:
+        """Ping a peer that was not heard or was sent nothing since the last time; cut a silent one.
+
+        Who takes long over what came reads no pings meanwhile, and answers none: so that the peer
+        knows that we are here, it is pinged whether it answers or not. Nothing happens where less
+        than `ping_seconds` have passed.
+        """
+        if now - self._looked_at < SOON * self._limits.ping_seconds:
+            return
+        # Silence is counted in our own ticks rather than by the clock: a process that was paused
+        # finds the clock advanced, and what the peer sent meanwhile still unread.
+        self._looked_at = now
+        heard, self.heard = self.heard, False
+        listened = self.is_reading and not heard
+        self._silent_for = self._silent_for + self._limits.ping_seconds if listened else 0.0
+        if self._silent_for >= self._limits.silence_seconds:
+            self._cut(Cause.SILENT, f"no whole frame came for {self._silent_for:g} s")
+        # Who is heard anyway is asked once, for the round-trip time.
+        is_asked = self._ping_sent_at is None and not (heard and self._ping_number)
+        was_silent = self._sent() <= self._sent_before
+        self._sent_before = self._sent()
+        if is_asked or was_silent:
+            self._ping(now)
+
+    def _ping(self, now: float) -> None:
+        """Ask, or ask again what was not answered."""
+        number = self._ping_number + (self._ping_sent_at is None)
+        if self._put(encode_frame("ping", number=number)):
+            self._sent_before += 1  # as soon as it is written
+            if self._ping_sent_at is None:
+                self._ping_number, self._ping_sent_at = number, now
+
+    def take_pong(self, number: int) -> float | None:
+        """The round-trip time, in seconds, that an answer to a ping tells; None of any other."""
+        if number != self._ping_number or self._ping_sent_at is None:
+            return None
+        took_s = trio.current_time() - self._ping_sent_at
+        self._ping_sent_at = None
+        return took_s
+
+
+@attrs.define(slots=True)
+class ConnectionStats:
+    """What went over one connection.
+
+    Attributes:
+        frames_in, bytes_in: frames taken, headers included.
+        frames_out, bytes_out: frames written, headers included.
+        writes: how many writes they took.
+        refused: frames that `try_send` found no room for.
+        dropped: frames still queued when the connection ended.
+        throttled: how often reading paused because the peer sent too many frames.
+        round_trip_s: time of the last ping and its answer, None before the first.
+    """
+
+    frames_in: int = 0
+    bytes_in: int = 0
+    frames_out: int = 0
+    bytes_out: int = 0
+    writes: int = 0
+    refused: int = 0
+    dropped: int = 0
+    throttled: int = 0
+    round_trip_s: float | None = None
+
+
+class Traffic(NamedTuple):
+    """What went over connections.
+
+    Attributes:
+        taken, written: bytes, before TLS, headers included.
+        throttled: how often reading paused because a peer sent more than it may.
+    """
+
+    taken: int = 0
+    written: int = 0
+    throttled: int = 0
+
+    def plus(self, stats: ConnectionStats) -> Traffic:
+        """The sum of this and what went over one connection."""
+        return Traffic(
+            self.taken + stats.bytes_in,
+            self.written + stats.bytes_out,
+            self.throttled + stats.throttled,
+        )
+
+
+class Writer:
+    """Writes a queue to a stream: at once what the peer takes at once, the rest in a task.
+
+    Args:
+        stream: where to.
+        queue: what to write.
+        stats: where it is counted.
+        stall_seconds: how long one write may take.
+        on_failure: told why there is no more writing: `Cause.LOST` or `Cause.STALLED`, and more.
+    """
+
+    def __init__(
+        self,
+        stream: trio.abc.Stream,
+        queue: SendQueue,
+        stats: ConnectionStats,
+        stall_seconds: float,
+        on_failure: Callable[[Cause, str], None],
+    ) -> None:
+        self._stream = stream
+        self._queue = queue
+        self._stats = stats
+        self._stall_seconds = stall_seconds
+        self._on_failure = on_failure
+        self._maintenance: ConnectionMaintenance | None = None
+        self._nursery: trio.Nursery | None = None
+        self._busy = False  # from when something is queued until all is written
+        self._all_written = trio.lowlevel.ParkingLot()
+
+    def begin(self, maintenance: ConnectionMaintenance, nursery: trio.Nursery) -> None:
+        """Write from now on; what has to wait does so in ``nursery``."""
+        self._maintenance, self._nursery = maintenance, nursery
+        if self._queue:
+            self.write_soon()
+
+    def end(self) -> None:
+        """Write no more."""
+        self._maintenance = self._nursery = None
+
+    def write_soon(self) -> None:
+        """Let what is queued be written."""
+        if not self._busy and self._maintenance is not None:
+            self._busy = True
+            self._maintenance.soon(self._write)
+
+    async def wait_until_written(self) -> None:
+        """Wait until the queue is empty."""
+        while self._busy:
+            await self._all_written.park()
+
+    def _write(self) -> None:
+        """Write what is queued; the rest is left to a task if the peer does not take all."""
+        stream = self._stream
+        if self._nursery is None:
+            return
+        try:
+            while self._queue:
+                batch = self._queue.take_batch()
+                if not isinstance(stream, NonBlockingStream):
+                    self._nursery.start_soon(self._write_patiently, stream.send_all, batch)
+                    return
+                if not stream.send_now(batch):
+                    self._nursery.start_soon(self._write_patiently, stream.flush)
+                    return
+                self._note_written()
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            self._on_failure(Cause.LOST, "it broke while sending")
+        self._rest()
+
+    async def _write_patiently(self, send: Callable[..., Awaitable[None]], *batch: bytes) -> None:
+        """Let a batch be sent, then all that is queued, as long as the peer takes it."""
+        seconds = self._stall_seconds
+        # One scope for all writes: making one for each takes as long as encrypting it does.
+        with trio.CancelScope(deadline=trio.current_time() + seconds) as patience:
+            try:
+                await send(*batch)
+                self._note_written()
+                while self._queue:
+                    patience.deadline = trio.current_time() + seconds
+                    await self._stream.send_all(self._queue.take_batch())
+                    self._note_written()
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                self._on_failure(Cause.LOST, "it broke while sending")
+        if patience.cancelled_caught:
+            size = self._queue.bytes_under_way
+            self._on_failure(Cause.STALLED, f"{size} bytes were not taken in {seconds} s")
+        self._rest()
+
+    def _note_written(self) -> None:
+        frames, size = self._queue.written()
+        self._stats.frames_out += frames
+        self._stats.bytes_out += size
+        self._stats.writes += 1
+
+    def _rest(self) -> None:
+        self._busy = False
+        self._all_written.unpark_all()

@@ -1,1 +1,0 @@
-"""What a SCOT broker remembers and says: overlay, messages, effects, tables, congested links."""
