@@ -39,7 +39,7 @@ from gossamer.protocol.dissemination.optimum import best_routes, lower_bounds
 from gossamer.protocol.dissemination.path_tables import join_by_table, make_path_table
 from gossamer.protocol.dissemination.plan import make_plan
 from gossamer.protocol.dissemination.spanning import shortest_path_tree
-from gossamer.protocol.dissemination.stars import average_stretch, low_stretch_tree, proven_width
+from gossamer.protocol.dissemination.stars import low_stretch_tree
 from gossamer.protocol.dissemination.triples import make_triples, write_better_tree
 from gossamer.protocol.kernel.rules import use_compiled
 from gossamer.sim.studies.dissemination import topologies
@@ -47,7 +47,7 @@ from gossamer.sim.studies.dissemination.strategies import NEIGHBOURS
 from gossamer.sim.studies.dissemination.study import warm_up
 from gossamer.sim.studies.dissemination.topologies import Stream, barabasi_albert
 from gossamer.sim.studies.dissemination.workload import Locality, make_workload, sampled
-from support.tree_plans import small_case
+from support.tree_plans import average_stretch, small_case
 
 DRAWS = 20
 MOST_EXACT = 1000
@@ -150,7 +150,8 @@ def stretch(_: int) -> Iterator[Row]:
             work = make_workspace(graph)
             bound = math.log2(graph.nodes) ** 2 * math.log2(math.log2(graph.nodes))
             more: dict[str, Any] = {"brokers": graph.nodes, "log2n_loglogn": round(bound, 1)}
-            for width in (proven_width(graph.nodes), 0.1, 0.25, 0.5):
+            proven = 1 / (2 * math.log(graph.nodes + 32, 4 / 3))  # beta of LowStretchTree
+            for width in (proven, 0.1, 0.25, 0.5):
                 seconds, trees = timed(partial(low_stretch_tree, graph, work, width=width))
                 found = round(average_stretch(graph, work, trees), 3)
                 more["seconds"] = round(seconds, 3)

@@ -29,7 +29,10 @@ class PlainIndex:
         self._next = 0
 
     def add(self, wanted: Filter, marks: int) -> int:
-        assert self.place_of(wanted) is None
+        place = self.place_of(wanted)
+        if place is not None:
+            self.add_again(place)
+            return place
         self._next += 1
         self._held[self._next] = Held(wanted, marks)
         return self._next

@@ -9,9 +9,10 @@ import networkx as nx
 import numpy as np
 from attrs import frozen
 from hypothesis import strategies as st
+from numpy.typing import ArrayLike
 
-from gossamer.protocol.dissemination.cost import Sample, make_sample
-from gossamer.protocol.dissemination.graph import Graph, make_graph
+from gossamer.protocol.dissemination.cost import Sample, cost_on_tree, make_sample
+from gossamer.protocol.dissemination.graph import Graph, Workspace, make_graph
 from gossamer.protocol.dissemination.spanning import Trees
 from gossamer.sim.studies.dissemination.topologies import Stream
 
@@ -141,3 +142,13 @@ def least_steiner_cost_by_trying(graph: Graph, terminals: Sequence[int]) -> floa
             if nx.is_connected(part):
                 best = min(best, nx.minimum_spanning_tree(part).size(weight="weight"))
     return best
+
+
+def average_stretch(graph: Graph, work: Workspace, trees: Trees, loads: ArrayLike = 1.0) -> float:
+    """How long the way between a link's ends is in tree 0, in lengths of the link (Eq. 2)."""
+    multiplicities = np.broadcast_to(np.asarray(loads, np.float64), graph.links)
+    lengths = np.zeros(graph.links)
+    for link in range(graph.links):
+        work.terminals[:2] = graph.ends[link]
+        lengths[link] = cost_on_tree(graph, trees, 0, work, 2)
+    return float((lengths / graph.costs * multiplicities).sum() / multiplicities.sum())

@@ -12,25 +12,10 @@ from typing import Any, Final
 
 import attrs
 
+from gossamer.protocol.brokers.core import messages as m
 from gossamer.protocol.brokers.core.broker import NewIndex, SharedIndex
 from gossamer.protocol.brokers.core.effects import Deliver, Effect, Refuse, Send, SetTimer
-from gossamer.protocol.brokers.core.messages import (
-    Advertise,
-    Attach,
-    Detach,
-    FromAnyClient,
-    Hop,
-    Id,
-    NeighbourDown,
-    NeighbourUp,
-    Publish,
-    Subscribe,
-    TimerFired,
-    Unadvertise,
-    Unsubscribe,
-    client,
-    neighbour,
-)
+from gossamer.protocol.brokers.core.messages import Hop, Id, client, neighbour
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.content.filters import Filter, parse
 from gossamer.protocol.kernel.errors import ConfigError
@@ -73,7 +58,7 @@ class LocalClient:
         self._overlay = overlay
         self._received: list[Delivery] = []
         self._labels = {"a": 0, "s": 0}
-        self._ask(Attach())
+        self._ask(m.Attach())
 
     def advertise(self, wanted: str | Filter, label: str | None = None) -> str:
         """Announce what will be published; returns the label, a new one unless given.
@@ -82,12 +67,12 @@ class LocalClient:
             ExpressionError: the text is no filter.
         """
         label = self._label("a", label)
-        self._ask(Advertise(label, _filter(wanted)))
+        self._ask(m.Advertise(label, _filter(wanted)))
         return label
 
     def unadvertise(self, label: str) -> None:
         """Take an advertisement back."""
-        self._ask(Unadvertise(label))
+        self._ask(m.Unadvertise(label))
 
     def subscribe(self, wanted: str | Filter, label: str | None = None) -> str:
         """Ask for what matches; returns the label, a new one unless given.
@@ -96,22 +81,22 @@ class LocalClient:
             ExpressionError: the text is no filter.
         """
         label = self._label("s", label)
-        self._ask(Subscribe(label, _filter(wanted)))
+        self._ask(m.Subscribe(label, _filter(wanted)))
         return label
 
     def unsubscribe(self, label: str) -> None:
         """Take a subscription back."""
-        self._ask(Unsubscribe(label))
+        self._ask(m.Unsubscribe(label))
 
     def publish(self, values: Mapping[str, object]) -> Id:
         """Publish values that an advertisement of the client allows; returns the identifier."""
-        given = self._ask(Publish(values))
+        given = self._ask(m.Publish(values))
         assert given is not None
         return given
 
     def detach(self) -> None:
         """Leave, and take back everything subscribed and advertised."""
-        self._ask(Detach())
+        self._ask(m.Detach())
         self._overlay.forget(self)
 
     def take(self) -> list[Delivery]:
@@ -129,7 +114,7 @@ class LocalClient:
         self._labels[kind] += 1
         return f"{kind}{self._labels[kind]}"
 
-    def _ask(self, message: FromAnyClient) -> Id | None:
+    def _ask(self, message: m.FromAnyClient) -> Id | None:
         return self._overlay.tell(self.broker, client(self.name), message)
 
 
@@ -187,7 +172,7 @@ class LocalOverlay:
         self._scheduled = 0
         self._under_way = 0
         for one, other in self._links:
-            self.tell(one, None, NeighbourUp(other))
+            self.tell(one, None, m.NeighbourUp(other))
         self.settle()
 
     def attach(self, name: str, broker: str) -> LocalClient:
@@ -265,7 +250,7 @@ class LocalOverlay:
                 delivery = Delivery(publication.id, publication.values, labels, self.now)
                 self._clients[broker, name].receive(delivery)
             case SetTimer(timer, token, at):
-                self._schedule(at, broker, None, TimerFired(timer, token), 0)
+                self._schedule(at, broker, None, m.TimerFired(timer, token), 0)
             case Refuse(error=error):
                 raise error
 
@@ -297,7 +282,7 @@ class LocalOverlay:
             link.up = up
             link.times_up += up
         for a, b in ((one, other), (other, one)):
-            self.tell(a, None, NeighbourUp(b) if up else NeighbourDown(b))
+            self.tell(a, None, m.NeighbourUp(b) if up else m.NeighbourDown(b))
 
 
 def _filter(wanted: str | Filter) -> Filter:

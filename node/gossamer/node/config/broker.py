@@ -16,7 +16,7 @@ from gossamer.node.config.checks import DEFAULT_PORT, parse_address
 from gossamer.protocol.kernel.errors import ConfigError
 
 if TYPE_CHECKING:
-    from gossamer.protocol.brokers.core.broker import FilterIndex, NewIndex
+    from gossamer.protocol.brokers.core.broker import NewIndex, SharedIndex
 
 
 # The families of brokers that a node can run, by the names that `broker.overlay` has for them.
@@ -218,7 +218,7 @@ class BrokerSection:
         return routing.SharedIndex if self.index == INTERPRETED else _compiled_index
 
 
-def _compiled_index() -> FilterIndex:
+def _compiled_index() -> SharedIndex:
     """An empty index whose compiled rules are kept between starts of nodes."""
     from gossamer.compiled.store import keep_compiled_code
     from gossamer.protocol.brokers.core import broker as routing

@@ -353,17 +353,9 @@ class DecimalAttribute:
         return _number(float(decimal))
 
 
-Attribute = (
-    IntegerAttribute
-    | FloatAttribute
-    | DecimalAttribute
-    | BooleanAttribute
-    | StringAttribute
-    | DateAttribute
-    | EnumerationAttribute
-)
+Numeric = IntegerAttribute | FloatAttribute | DecimalAttribute
+Attribute = Numeric | BooleanAttribute | StringAttribute | DateAttribute | EnumerationAttribute
 """Of any type."""
-NUMERIC: Final = (IntegerAttribute, FloatAttribute, DecimalAttribute)
 
 
 def check_constant(attribute: Attribute, value: object) -> Value:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from enum import Enum
 from fractions import Fraction
 from typing import ClassVar, Final
@@ -21,10 +22,12 @@ from gossamer.protocol.content.values import (
     parse_date,
     read_number,
 )
-from gossamer.protocol.kernel.errors import ExpressionError
-
-# Tokens of the subscription language, each with the column where it starts.
-
+from gossamer.protocol.kernel.errors import (
+    ContentError,
+    ExpressionError,
+    UnknownAttributeError,
+    WrongValueError,
+)
 
 MAX_TEXT: Final = 4096
 """Longest text in characters, far above what people write and quick to refuse beyond."""
@@ -173,9 +176,6 @@ def _character(text: str, position: int) -> tuple[str, int]:
     return character, end
 
 
-# The operators of comparisons, and comparisons that are not yet checked against anything.
-
-
 class Operator(Enum):
     """How a comparison relates an attribute to a constant; the value is its text."""
 
@@ -240,6 +240,19 @@ class Placed:
     def column(self) -> int:
         """Where the comparison begins."""
         return min(self.name.column, self.constant.column)
+
+
+@contextmanager
+def faults_at(text: str, placed: Placed) -> Iterator[None]:
+    """Point at what is wrong with a comparison: at its name, its constant or where it begins."""
+    try:
+        yield
+    except UnknownAttributeError as error:
+        raise ExpressionError(text, placed.name.column, str(error)) from error
+    except WrongValueError as error:
+        raise ExpressionError(text, placed.constant.column, str(error)) from error
+    except ContentError as error:
+        raise ExpressionError(text, placed.column, str(error)) from error
 
 
 @define

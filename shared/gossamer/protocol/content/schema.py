@@ -179,7 +179,6 @@ def _table_of(attribute: Attribute) -> dict[str, object]:
 # domains of the first version alone (`peer.space`), so that peers of different versions agree on
 # it.
 
-
 FIRST_VERSION: Final = 1
 """Of the schema that a cluster was made with; every change makes the next."""
 

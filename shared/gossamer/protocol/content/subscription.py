@@ -24,7 +24,7 @@ from gossamer.protocol.content.grammar import (
     Comparison,
     ConjunctionParser,
     Operator,
-    Placed,
+    faults_at,
     tokenize,
 )
 from gossamer.protocol.content.schema import Schema
@@ -36,12 +36,12 @@ from gossamer.protocol.content.values import (
     literal,
     prefix_successor,
     quoted,
+    span_test,
 )
 from gossamer.protocol.kernel.errors import (
     ContentError,
     ContradictionError,
     ExpressionError,
-    UnknownAttributeError,
     WrongValueError,
 )
 
@@ -86,13 +86,7 @@ class Interval:
         if self.low is None:
             return (lambda v: v <= most) if self.high.closed else (lambda v: v < most)
         least = self.low.value
-        if self.low.closed:
-            return (
-                (lambda v: least <= v <= most)
-                if self.high.closed
-                else (lambda v: least <= v < most)
-            )
-        return (lambda v: least < v <= most) if self.high.closed else (lambda v: least < v < most)
+        return span_test(least, most, above=not self.low.closed, below=not self.high.closed)
 
     def intersect(self, other: Constraint) -> Interval | None:
         """The values in both, or None if there are none."""
@@ -369,7 +363,6 @@ def _is_empty(low: Bound | None, high: Bound | None) -> bool:
 # exponent is the nearest 64-bit float, as in the programs that publish events; a whole number or a
 # fraction is exact.
 
-
 MAX_COMPARISONS: Final = 64
 """Most comparisons in a text: both ends of a range over each of 16 attributes, twice."""
 
@@ -387,18 +380,7 @@ def parse_subscription(schema: Schema, text: str) -> Subscription:
     held: dict[str, Constraint] = {}
     for placed in comparisons:
         name = placed.name.text
-        held[name] = _narrowed(schema, text, held.get(name), placed)
+        comparison = Comparison(name, placed.operator, placed.constant.value)
+        with faults_at(text, placed):
+            held[name] = narrow(schema[name], held.get(name), comparison)
     return Subscription.from_constraints(held)
-
-
-def _narrowed(schema: Schema, text: str, held: Constraint | None, placed: Placed) -> Constraint:
-    name = placed.name.text
-    comparison = Comparison(name, placed.operator, placed.constant.value)
-    try:
-        return narrow(schema[name], held, comparison)
-    except UnknownAttributeError as error:
-        raise ExpressionError(text, placed.name.column, str(error)) from error
-    except WrongValueError as error:
-        raise ExpressionError(text, placed.constant.column, str(error)) from error
-    except ContradictionError as error:
-        raise ExpressionError(text, placed.column, str(error)) from error

@@ -10,7 +10,7 @@ import json
 import math
 import re
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import Enum
@@ -266,6 +266,15 @@ def parse_date(text: str) -> datetime | None:
         return None
 
 
+def span_test(
+    least: Any, most: Any, *, above: bool = False, below: bool = False
+) -> Callable[[Any], bool]:
+    """Whether a value lies between two, which belong to what lies between unless said otherwise."""
+    if above:
+        return (lambda v: least < v < most) if below else (lambda v: least < v <= most)
+    return (lambda v: least <= v < most) if below else (lambda v: least <= v <= most)
+
+
 def prefix_successor(prefix: str) -> str | None:
     """The least string above every string that starts with `prefix`, or None if there is none."""
     kept = prefix.rstrip(chr(_LAST_CODE_POINT))
@@ -281,7 +290,6 @@ def prefix_successor(prefix: str) -> str | None:
 #
 # JSON has no infinities and no fractions, which are written as ``{"number": "1/3"}``. Dates are
 # written as text; only a schema tells them from other text.
-
 
 _NUMBER: Final = "number"
 _INFINITE: Final = {"inf": math.inf, "-inf": -math.inf}
@@ -341,9 +349,6 @@ def _exact_float(text: str) -> object:
     if number is None:
         raise ValueError(f"a number of more than {MAX_DIGITS} digits")
     return number
-
-
-# Payloads: bytes that travel with an event, and that nothing routes or matches by.
 
 
 UNKNOWN_TYPE: Final = "application/octet-stream"

@@ -17,7 +17,7 @@ from gossamer.protocol.dissemination.cost import (
     deliveries_on,
     price_deliveries,
 )
-from gossamer.protocol.dissemination.graph import Graph, Reals, Words, no_weight
+from gossamer.protocol.dissemination.graph import Graph, Reals, Words, link_named, read_weights
 from gossamer.protocol.dissemination.grouping import merge_by_overlap
 from gossamer.protocol.dissemination.plan import Plan, compute_tree, make_plan, regroup
 from gossamer.protocol.dissemination.spanning import Trees, make_trees
@@ -34,16 +34,13 @@ def read_capacities(capacities: npt.ArrayLike, graph: Graph) -> Reals:
     Raises:
         TreesError: a capacity is not a number above zero, or they are not one for each link.
     """
-    try:
-        read = np.array(np.broadcast_to(np.asarray(capacities, np.float64), graph.links))
-    except (TypeError, ValueError):
-        raise no_weight("capacity of links", repr(capacities)) from None
-    wrong = np.flatnonzero(~(read > 0))
-    if len(wrong):
-        link = int(wrong[0])
-        one, other = graph.ends[link].tolist()
-        raise no_weight(f"capacity of link {link} between {one} and {other}", read[link])
-    return read
+    return read_weights(
+        capacities,
+        graph.links,
+        "capacity of links",
+        lambda link: f"capacity of {link_named(graph.ends, link)}",
+        finite=False,
+    )
 
 
 def overloaded(loads: Reals, capacities: Reals) -> Words:
@@ -59,11 +56,7 @@ def overload(loads: Reals, capacities: Reals) -> float:
 
 
 def route_within(
-    plan: Plan,
-    capacities: Reals,
-    scale: float,
-    most: int = MOST_TREES,
-    rounds: int = ROUNDS,
+    plan: Plan, capacities: Reals, scale: float, most: int = MOST_TREES, rounds: int = ROUNDS
 ) -> Routes:
     """Routes that overload links as little as can be found, by as few trees as that takes.
 
@@ -80,15 +73,12 @@ def route_within(
     """
     mergers = merge_by_overlap(make_plan(plan.graph, plan.sample, plan.table))
     found: list[tuple[float, Routes]] = []
-    trees = 1
-    while trees == 1 or trees <= min(most, int(mergers.groups[0])):
-        state = max(int(mergers.groups[0]) - trees, 0)
-        groups = adopted(plan, mergers.groups_at(state, plan.sample.subscriptions))
+    for trees in mergers.doublings(most):
+        groups = adopted(plan, mergers.parted(trees, plan.sample.subscriptions))
         placing = _Placing(plan, groups, capacities, scale)
         found.append((placing.run(rounds), placing.routes()))
         if found[-1][0] == 0:
             break
-        trees *= 2
     return min(found, key=lambda one: one[0])[1]
 
 

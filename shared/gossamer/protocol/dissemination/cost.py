@@ -19,7 +19,7 @@ from gossamer.protocol.dissemination.graph import (
     Words,
     Workspace,
     no_broker,
-    no_weight,
+    read_weights,
 )
 from gossamer.protocol.dissemination.spanning import Trees, new_mark
 from gossamer.protocol.kernel.rules import inline_rule, rule
@@ -105,15 +105,8 @@ def make_sample(
                 f"document {document} matches subscription {int(wrong[0])}, "
                 f"expected one from 0 to {len(subscribed) - 1}"
             )
-    return _assemble(where, _read_sizes(sizes, len(where)), found, subscribed)
-
-
-def matching_documents(sample: Sample) -> list[Words]:
-    """For each subscription the documents that match it, rising."""
-    documents = np.repeat(np.arange(sample.documents), np.diff(sample.first))
-    order = np.argsort(sample.matched, kind="stable")
-    counts = np.bincount(sample.matched, minlength=sample.subscriptions)
-    return np.split(documents[order], np.cumsum(counts)[:-1])
+    weights = read_weights(sizes, len(where), "size of documents", "size of document {}".format)
+    return _assemble(where, weights, found, subscribed)
 
 
 def match_keywords(
@@ -143,17 +136,6 @@ def _read_brokers(brokers: npt.ArrayLike, nodes: int, what: str) -> Words:
     wrong = np.flatnonzero((read < 0) | (read >= nodes))
     if len(wrong):
         raise no_broker(f"host of {what} {wrong[0]}", int(read[wrong[0]]), nodes)
-    return read
-
-
-def _read_sizes(sizes: npt.ArrayLike, documents: int) -> Reals:
-    try:
-        read = np.array(np.broadcast_to(np.asarray(sizes, np.float64), documents))
-    except (TypeError, ValueError):
-        raise no_weight("size of documents", repr(sizes)) from None
-    wrong = np.flatnonzero(~(np.isfinite(read) & (read > 0)))
-    if len(wrong):
-        raise no_weight(f"size of document {wrong[0]}", read[wrong[0]])
     return read
 
 

@@ -6,7 +6,7 @@ Brokers are 0 to n - 1 and links 0 to m - 1: names belong to the host. A broker'
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -48,9 +48,31 @@ def no_broker(what: str, host: int, nodes: int) -> TreesError:
     return TreesError(f"{what} is {host}, expected a broker from 0 to {nodes - 1}")
 
 
-def no_weight(what: str, value: object) -> TreesError:
-    """The error of a size, a cost or a capacity that is no number above zero."""
-    return TreesError(f"{what} is {value}, expected a finite number above 0")
+def read_weights(
+    given: npt.ArrayLike, count: int, what: str, named: Callable[[int], str], *, finite: bool = True
+) -> Reals:
+    """A size, cost or capacity above zero for each of so many, or one for all.
+
+    Raises `TreesError` about ``what``, or by its name about the first that is none.
+    """
+    try:
+        weights = np.array(np.broadcast_to(np.asarray(given, np.float64), count))
+    except (TypeError, ValueError):
+        raise TreesError(f"{what} is {given!r}, expected a finite number above 0") from None
+    fits = weights > 0
+    if finite:
+        fits &= np.isfinite(weights)
+    if not fits.all():
+        wrong = int(np.argmin(fits))
+        value = weights[wrong]
+        raise TreesError(f"{named(wrong)} is {value}, expected a finite number above 0")
+    return weights
+
+
+def link_named(ends: Words, link: int) -> str:
+    """A link by its number and the brokers that it joins, for messages."""
+    one, other = ends[link].tolist()
+    return f"link {link} between {one} and {other}"
 
 
 def in_brief(components: Sequence[Sequence[object]]) -> str:
@@ -153,7 +175,9 @@ def make_graph(
         DisconnectedError: some brokers cannot reach each other.
     """
     pairs = np.array(ends, np.int64).reshape(-1, 2)
-    weights = _read_costs(costs, pairs)
+    weights = read_weights(
+        costs, len(pairs), "cost of links", lambda link: f"cost of {link_named(pairs, link)}"
+    )
     _check_ends(nodes, pairs)
     pairs = np.sort(pairs, axis=1)
     sources = np.concatenate([pairs[:, 0], pairs[:, 1]])
@@ -223,19 +247,6 @@ def _head(above: list[int], node: int) -> int:
     return node
 
 
-def _read_costs(costs: npt.ArrayLike, pairs: Words) -> Reals:
-    try:
-        weights = np.array(np.broadcast_to(np.asarray(costs, np.float64), len(pairs)))
-    except (TypeError, ValueError):
-        raise no_weight("cost of links", repr(costs)) from None
-    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights > 0)))
-    if len(wrong):
-        link = int(wrong[0])
-        one, other = pairs[link].tolist()
-        raise no_weight(f"cost of link {link} between {one} and {other}", weights[link])
-    return weights
-
-
 def _check_ends(nodes: int, pairs: Words) -> None:
     wrong = np.argwhere((pairs < 0) | (pairs >= nodes))
     if len(wrong):
@@ -243,20 +254,16 @@ def _check_ends(nodes: int, pairs: Words) -> None:
         raise no_broker(f"an end of link {link}", int(pairs[link, side]), nodes)
     loops = np.flatnonzero(pairs[:, 0] == pairs[:, 1])
     if len(loops):
-        raise _wrong_link(pairs, loops[0], "joins a broker to itself, expected two brokers")
+        raise TreesError(
+            f"{link_named(pairs, loops[0])} joins a broker to itself, expected two brokers"
+        )
     sides = np.sort(pairs, axis=1)
     _, firsts = np.unique(sides, axis=0, return_index=True)
     repeated = np.setdiff1d(np.arange(len(pairs)), firsts)
     if len(repeated):
-        raise _wrong_link(pairs, repeated[0], "is a second one there, expected one link a pair")
-
-
-def _wrong_link(pairs: Words, link: int, fault: str) -> TreesError:
-    one, other = pairs[link].tolist()
-    return TreesError(f"link {link} between {one} and {other} {fault}")
-
-
-# Disjoint sets of brokers, and links in order of length: what Kruskal's algorithm needs.
+        raise TreesError(
+            f"{link_named(pairs, repeated[0])} is a second one there, expected one link a pair"
+        )
 
 
 @inline_rule

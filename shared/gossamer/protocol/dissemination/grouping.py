@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import attrs
 import numpy as np
@@ -65,6 +65,18 @@ class Mergers:
     def best(self) -> int:
         """The first state of least cost."""
         return int(np.argmin(self.costs))
+
+    def parted(self, trees: int, subscriptions: int) -> Words:
+        """The group of each subscription in the state with so many groups, or all there are."""
+        return self.groups_at(max(int(self.groups[0]) - trees, 0), subscriptions)
+
+    def doublings(self, most: int) -> Iterator[int]:
+        """1, 2, 4 and so on trees, as long as there are so many groups and no more than `most`."""
+        yield 1
+        trees = 2
+        while trees <= min(most, int(self.groups[0])):
+            yield trees
+            trees *= 2
 
     def groups_at(self, state: int, subscriptions: int) -> Words:
         """The group of each subscription in one of the states."""

@@ -18,12 +18,7 @@ from gossamer.protocol.dissemination.graph import Graph, Reals, Words
 from gossamer.protocol.dissemination.path_tables import join_by_table
 from gossamer.protocol.dissemination.plan import Plan, gather_brokers
 from gossamer.protocol.dissemination.steiner import cost_of_links, least_steiner_cost, trim
-from gossamer.protocol.dissemination.triples import (
-    BOUND,
-    Triples,
-    make_triples,
-    write_better_tree,
-)
+from gossamer.protocol.dissemination.triples import BOUND, Triples, make_triples, write_better_tree
 from gossamer.protocol.kernel.errors import CapacityError
 from gossamer.protocol.kernel.rules import rule
 
@@ -116,7 +111,6 @@ def lower_bounds(plan: Plan, sample: Sample, exact: int = EXACT_BROKERS) -> Real
 # All spanning trees of the graph are listed. For one group the best of them is taken; for several,
 # every set of subscriptions gets its best tree, and a dynamic programme over sets finds the
 # grouping of least cost. Time grows with the number of spanning trees and with 3^S.
-
 
 MOST_BROKERS: Final = 12
 MOST_CHOICES: Final = 50_000

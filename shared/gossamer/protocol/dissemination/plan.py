@@ -7,13 +7,7 @@ from typing import Final
 import numpy as np
 
 from gossamer.protocol.dissemination.cost import Sample, cost_on_tree
-from gossamer.protocol.dissemination.graph import (
-    Graph,
-    Reals,
-    Words,
-    Workspace,
-    make_workspace,
-)
+from gossamer.protocol.dissemination.graph import Graph, Reals, Words, Workspace, make_workspace
 from gossamer.protocol.dissemination.path_tables import PathTable, join_by_table, make_path_table
 from gossamer.protocol.dissemination.spanning import (
     Trees,

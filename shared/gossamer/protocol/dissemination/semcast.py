@@ -21,14 +21,8 @@ import numpy as np
 from gossamer.protocol.dissemination.cost import Bill, Deliveries, Sample, price_deliveries
 from gossamer.protocol.dissemination.path_tables import join_by_table
 from gossamer.protocol.dissemination.plan import Plan
-from gossamer.protocol.dissemination.spanning import (
-    Trees,
-    complete_tree,
-    hang_up,
-    make_trees,
-)
+from gossamer.protocol.dissemination.spanning import Trees, complete_tree, hang_up, make_trees
 from gossamer.protocol.dissemination.steiner import cost_of_links
-from gossamer.protocol.kernel.rules import rule
 
 CHANNELS: Final = 100
 
@@ -102,12 +96,6 @@ class Channels:
         return chosen
 
 
-@rule
-def write_channel_tree(plan: Plan, count: int) -> int:
-    """Write the Steiner tree of ``work.terminals[:count]`` to ``work.tree``."""
-    return int(join_by_table(plan.graph, plan.work, plan.table, count))
-
-
 class _Merging:
     """Channels while they are merged; each is its members, its traffic and its tree's cost."""
 
@@ -123,12 +111,18 @@ class _Merging:
         self._traffic = list(traffic.values())
         self._costs = [self._tree_cost(members) for members in self.members]
         self._cheapest = [(math.inf, -1)] * len(self.members)
-        self._present = set(range(len(self.members)))
+        self.present = set(range(len(self.members)))
 
     def _tree_cost(self, members: Members) -> float:
         work = self._plan.work
         count = write_brokers(self._plan, members)
-        return float(cost_of_links(self._plan.graph, work, write_channel_tree(self._plan, count)))
+        return float(
+            cost_of_links(
+                self._plan.graph,
+                work,
+                join_by_table(self._plan.graph, work, self._plan.table, count),
+            )
+        )
 
     def _dearer_by(self, one: int, other: int) -> float:
         together = self._tree_cost(self.members[one] | self.members[other])
@@ -138,39 +132,35 @@ class _Merging:
 
     def _find_cheapest(self, one: int) -> None:
         """Look which lower channel is merged with this one most cheaply."""
-        others = [other for other in sorted(self._present) if other < one]
+        others = [other for other in sorted(self.present) if other < one]
         priced = [(self._dearer_by(one, other), other) for other in others]
         self._cheapest[one] = min(priced, default=(math.inf, -1))
 
     def run(self, most: int) -> None:
         """Merge until there are at most ``most`` channels."""
-        if len(self._present) <= most:
+        if len(self.present) <= most:
             return
-        for channel in sorted(self._present):
+        for channel in sorted(self.present):
             self._find_cheapest(channel)
-        while len(self._present) > most:
-            gone = min(sorted(self._present), key=lambda channel: self._cheapest[channel])
+        while len(self.present) > most:
+            gone = min(sorted(self.present), key=lambda channel: self._cheapest[channel])
             self._merge(self._cheapest[gone][1], gone)
 
     def _merge(self, kept: int, gone: int) -> None:
-        self._present.remove(gone)
+        self.present.remove(gone)
         self.members[kept] |= self.members[gone]
         self._traffic[kept] += self._traffic[gone]
         self._costs[kept] = self._tree_cost(self.members[kept])
         for matched, channel in self.made_for.items():
             if channel == gone:
                 self.made_for[matched] = kept
-        for channel in sorted(self._present):
+        for channel in sorted(self.present):
             if channel >= kept and (channel == kept or self._cheapest[channel][1] in (kept, gone)):
                 self._find_cheapest(channel)
             elif channel > kept:
                 self._cheapest[channel] = min(
                     self._cheapest[channel], (self._dearer_by(channel, kept), kept)
                 )
-
-    def left(self) -> list[int]:
-        """The channels there are."""
-        return sorted(self._present)
 
 
 def write_brokers(plan: Plan, members: Members) -> int:
@@ -187,7 +177,7 @@ def plan_channels(plan: Plan, most: int = CHANNELS) -> Channels:
     """
     merging = _Merging(plan)
     merging.run(most)
-    left = merging.left()
+    left = sorted(merging.present)
     members = [merging.members[channel] for channel in left]
     members += _unheard(plan, members)
     numbers = {channel: number for number, channel in enumerate(left)}
@@ -195,7 +185,9 @@ def plan_channels(plan: Plan, most: int = CHANNELS) -> Channels:
     for number, channel in enumerate(members):
         brokers = write_brokers(plan, channel)
         root = int(plan.work.terminals[0])
-        links = complete_tree(plan.graph, plan.work, write_channel_tree(plan, brokers))
+        links = complete_tree(
+            plan.graph, plan.work, join_by_table(plan.graph, plan.work, plan.table, brokers)
+        )
         hang_up(plan.graph, plan.work, links, root, trees, number)
     exact = {matched: numbers[channel] for matched, channel in merging.made_for.items()}
     return Channels(tuple(members), trees, exact)

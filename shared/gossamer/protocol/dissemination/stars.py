@@ -13,7 +13,6 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.protocol.dissemination.cost import cost_on_tree
 from gossamer.protocol.dissemination.graph import NONE, Graph, Reals, Words, Workspace
 from gossamer.protocol.dissemination.paths import pop_nearest, raise_in_heap, reach
 from gossamer.protocol.dissemination.spanning import Trees, hung_up, new_mark
@@ -23,9 +22,10 @@ from gossamer.protocol.kernel.struct import Struct
 WIDTH: Final = 0.1
 """How wide cones may grow, as a share of the radius.
 
-Departs from the paper: the width for which its bound is proven (`proven_width`) is less than a link
-unless the radius is above forty, so that cones would hardly be chosen at all. On grids this one
-halves the stretch and more, elsewhere it changes little (docs/trees.md).
+Departs from the paper: the width for which its bound is proven, 1 / (2 log(n + 32)) to the base of
+4 / 3 (beta of LowStretchTree), is less than a link unless the radius is above forty, so that cones
+would hardly be chosen at all. On grids this one halves the stretch and more, elsewhere it changes
+little (docs/trees.md).
 """
 SHALLOWEST: Final = 1 / 3
 DEEPEST: Final = 2 / 3
@@ -78,11 +78,6 @@ def make_stars(graph: Graph) -> Stars:
         entry_link=words(),
         surface=words(),
     )
-
-
-def proven_width(nodes: int) -> float:
-    """The width of cones that the bound is proven for: beta of LowStretchTree, for n brokers."""
-    return 1 / (2 * math.log(nodes + 32, 4 / 3))
 
 
 @rule
@@ -310,22 +305,3 @@ def low_stretch_tree(
     stars.loaded[:] = np.arange(graph.links)
     links = write_low_stretch_forest(graph, work, stars, graph.links, width)
     return hung_up(graph, work, links, 0)
-
-
-def average_stretch(
-    graph: Graph, work: Workspace, trees: Trees, loads: npt.ArrayLike = 1.0
-) -> float:
-    """How long the way between a link's ends is in tree 0, in lengths of the link (Eq. 2)."""
-    multiplicities = np.broadcast_to(np.asarray(loads, np.float64), graph.links)
-    lengths = np.zeros(graph.links)
-    write_detours(graph, work, trees, lengths)
-    return float((lengths / graph.costs * multiplicities).sum() / multiplicities.sum())
-
-
-@rule
-def write_detours(graph: Graph, work: Workspace, trees: Trees, lengths: Reals) -> None:
-    """Write the length of the way in tree 0 between the ends of each link."""
-    for link in range(graph.ends.shape[0]):
-        work.terminals[0] = graph.ends[link, 0]
-        work.terminals[1] = graph.ends[link, 1]
-        lengths[link] = cost_on_tree(graph, trees, 0, work, 2)

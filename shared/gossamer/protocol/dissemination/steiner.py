@@ -40,7 +40,6 @@ from gossamer.protocol.kernel.rules import rule
 # In the form of Erickson, Monma and Veinott (1987): the best tree of every set of brokers, ending
 # at every broker of the graph. Time grows with 3^k, memory with 2^k.
 
-
 MOST_TERMINALS: Final = 14
 
 
@@ -114,7 +113,6 @@ def least_steiner_cost(graph: Graph, work: Workspace, terminals: Words) -> float
 #
 # Wherever its centre is, the paths from there to the three cost no less than shortest ones; so the
 # broker that is nearest to all three together is the centre of an optimum.
-
 
 THREE = 3
 

@@ -17,16 +17,11 @@ from typing import Final
 import attrs
 import numpy as np
 
+from gossamer.protocol.dissemination import spanning
 from gossamer.protocol.dissemination.cost import Bill, Sample, price
 from gossamer.protocol.dissemination.graph import Reals, Words
 from gossamer.protocol.dissemination.grouping import Mergers, Watch, merge_by_gain, merge_by_overlap
 from gossamer.protocol.dissemination.plan import Plan, compute_tree, make_plan, regroup
-from gossamer.protocol.dissemination.spanning import (
-    Trees,
-    make_trees,
-    minimum_spanning_tree,
-    shortest_path_tree,
-)
 from gossamer.protocol.kernel.errors import InvariantError
 
 MANAGEABLE: Final = 200
@@ -43,7 +38,7 @@ class Routes:
         mergers: how the groups came about, None for those that do not merge any.
     """
 
-    trees: Trees
+    trees: spanning.Trees
     groups: Words
     mergers: Mergers | None = None
 
@@ -54,12 +49,12 @@ class Routes:
 
 def route_by_shortest_paths(plan: Plan, root: int) -> Routes:
     """SPT: the shortest path tree of a broker, which the paper draws at random."""
-    return Routes(shortest_path_tree(plan.graph, plan.work, root), _one_group(plan.sample))
+    return Routes(spanning.shortest_path_tree(plan.graph, plan.work, root), _one_group(plan.sample))
 
 
 def route_by_minimum_spanning_tree(plan: Plan) -> Routes:
     """MST: the least spanning tree."""
-    return Routes(minimum_spanning_tree(plan.graph, plan.work), _one_group(plan.sample))
+    return Routes(spanning.minimum_spanning_tree(plan.graph, plan.work), _one_group(plan.sample))
 
 
 def route_single(plan: Plan) -> Routes:
@@ -102,7 +97,7 @@ def route_groups(plan: Plan, groups: Words, mergers: Mergers | None = None) -> R
     """
     regroup(plan, adopted(plan, groups))
     names, numbers = np.unique(plan.groups, return_inverse=True)
-    trees = make_trees(max(len(names), 1), plan.graph.nodes)
+    trees = spanning.make_trees(max(len(names), 1), plan.graph.nodes)
     for number, name in enumerate(names.tolist()):
         spanned = int(compute_tree(plan, name, trees, number))
         if spanned != plan.graph.nodes:
@@ -134,7 +129,6 @@ def _one_group(sample: Sample) -> Words:
 # more than one tree does. Here the sample is parted in two. Trees are planned with either half, for
 # 1, 2, 4 and so on groups, and priced on the other; the fewest that cost about the least there are
 # planned with the whole sample. So a graph whose best answer is one tree gets one, and is told so.
-
 
 MOST_TRIED: Final = 256
 """Most trees that are tried; a guess."""
@@ -185,8 +179,7 @@ def route_tried(plan: Plan) -> tuple[Routes, Trial]:
     """
     trial = try_trees(plan)
     mergers = merge_by_overlap(make_plan(plan.graph, plan.sample, plan.table))
-    state = max(int(mergers.groups[0]) - trial.chosen, 0)
-    groups = mergers.groups_at(state, plan.sample.subscriptions)
+    groups = mergers.parted(trial.chosen, plan.sample.subscriptions)
     return route_groups(plan, groups, mergers), trial
 
 
@@ -206,11 +199,8 @@ def _costs(plan: Plan, known: Sample, other: Sample) -> dict[int, float]:
     """By numbers of trees planned with some documents, what others cost on them."""
     mergers = merge_by_overlap(make_plan(plan.graph, known, plan.table))
     costs: dict[int, float] = {}
-    trees = 1
-    while trees == 1 or trees <= min(MOST_TRIED, int(mergers.groups[0])):
-        state = max(int(mergers.groups[0]) - trees, 0)
+    for trees in mergers.doublings(MOST_TRIED):
         part = make_plan(plan.graph, known, plan.table)
-        routes = route_groups(part, mergers.groups_at(state, known.subscriptions))
+        routes = route_groups(part, mergers.parted(trees, known.subscriptions))
         costs[trees] = routes.price(part, other).total
-        trees *= 2
     return costs

@@ -25,7 +25,7 @@ from gossamer.node.store.broker import QueuedDelivery
 from gossamer.node.store.writer import StoreWriter, open_writer
 from gossamer.protocol.brokers import scot
 from gossamer.protocol.brokers.core import messages as m
-from gossamer.protocol.brokers.core.broker import FilterIndex, NewIndex, SharedIndex
+from gossamer.protocol.brokers.core.broker import NewIndex, SharedIndex
 from gossamer.protocol.brokers.core.effects import Deliver, Effect
 from gossamer.protocol.brokers.core.messages import Id, UnsafeError, client, neighbour
 from gossamer.protocol.brokers.scot import Factor, Scot
@@ -310,9 +310,9 @@ async def test_what_was_told_since_the_dump_is_told_again(writer: StoreWriter) -
 async def test_large_tables_get_the_index_for_them(
     writer: StoreWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made: list[FilterIndex] = []
+    made: list[PlainIndex] = []
 
-    def large() -> FilterIndex:
+    def large() -> PlainIndex:
         made.append(PlainIndex())
         return made[-1]
 

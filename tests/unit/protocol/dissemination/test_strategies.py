@@ -52,8 +52,11 @@ def circle(brokers: int) -> Case:
 
 
 def held_by_groups(case: Case) -> dict[int, set[int]]:
-    matching = enumerate(samples.matching_documents(case.sample))
-    return {s: set(documents.tolist()) for s, documents in matching if len(documents)}
+    held: dict[int, set[int]] = {}
+    for document in range(case.sample.documents):
+        for subscription in case.sample.matches(document).tolist():
+            held.setdefault(subscription, set()).add(document)
+    return dict(sorted(held.items()))
 
 
 def mergings(mergers: Mergers) -> Iterator[tuple[int, int, float]]:

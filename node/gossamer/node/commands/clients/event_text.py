@@ -17,7 +17,7 @@ from gossamer.client.results import Payload
 from gossamer.node.errors import EventInputError
 from gossamer.node.local.client import ReceivedEvent
 from gossamer.protocol.content import filters
-from gossamer.protocol.content.attributes import NUMERIC, Attribute, BooleanAttribute
+from gossamer.protocol.content.attributes import Attribute, BooleanAttribute, Numeric
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.values import (
     Value,
@@ -176,7 +176,7 @@ def _typed(attribute: Attribute, text: str, argument: str) -> object:
     """What ``text`` means for the attribute; the domain is checked with everything else."""
     if isinstance(attribute, BooleanAttribute):
         return _BOOLEANS.get(text, text)
-    if not isinstance(attribute, NUMERIC):
+    if not isinstance(attribute, Numeric):
         return text
     number = read_number(text)
     if number is None:

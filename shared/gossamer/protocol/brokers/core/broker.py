@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, ClassVar, Final, Generic, Protocol, Self
+from typing import Any, ClassVar, Final, Generic, Self
 
 from gossamer.protocol.brokers.core.clients import ClientRules, OutboxT, StateT
 from gossamer.protocol.brokers.core.codec import CLIENT, HOST, NEIGHBOUR, Codec
@@ -19,12 +19,10 @@ from gossamer.protocol.brokers.core.messages import (
     unknown_neighbour,
 )
 from gossamer.protocol.brokers.core.plain_data import read_name, read_whole
-from gossamer.protocol.brokers.core.state import BrokerState, Timer
+from gossamer.protocol.brokers.core.state import Timer
 from gossamer.protocol.content.filters import Filter, parse
-from gossamer.protocol.content.matching.index import MatchingIndex, Reach
+from gossamer.protocol.content.matching.index import MatchingIndex
 from gossamer.protocol.kernel.errors import LocalProtocolError, RemoteProtocolError
-
-# What a family of brokers is: how it routes, and what it asks of an index of filters.
 
 
 class Routing(ClientRules[StateT, OutboxT]):
@@ -98,59 +96,12 @@ class Routing(ClientRules[StateT, OutboxT]):
         """
 
 
-# What a broker asks of an index of filters, and the matching index as such.
-
-
-class FilterIndex(Protocol):
-    """Filters, equal ones at one place; a place is used again once its filters are gone.
-
-    Filters have marks (`marks`), and questions are put to those with some of the marks asked for.
-    The order of answers does not matter, brokers sort them. Relations are those of
-    `content.filters`, which are sound.
-    """
-
-    def add(self, wanted: Filter, marks: int) -> int:
-        """Hold a filter that is new, with these marks; returns its place."""
-
-    def add_again(self, place: int) -> None:
-        """Hold a filter once more."""
-
-    def remove(self, place: int) -> bool:
-        """Hold a filter once less; returns whether it is gone."""
-
-    def place_of(self, wanted: Filter) -> int | None:
-        """Where an equal filter is held, or None."""
-
-    def mark(self, place: int, marks: int, several: int, among: int) -> None:
-        """Give a filter these marks and no others among some; `several` have many holders."""
-
-    def match(self, values: Mapping[str, object], marked: int) -> Collection[int]:
-        """Those that match a publication."""
-
-    def reach(self, values: Mapping[str, object], marked: int, listed: int) -> Reach:
-        """Whom a publication reaches, by marks; those with a mark that is listed by place."""
-
-    def covering(self, wanted: Filter, marked: int) -> Collection[int]:
-        """Those that cover a filter, an equal one included."""
-
-    def covered_by(self, wanted: Filter, marked: int) -> Collection[int]:
-        """Those that a filter covers, an equal one included."""
-
-    def meeting(self, advertisement: Filter, marked: int) -> Collection[int]:
-        """Subscriptions that some publication which an advertisement allows can match."""
-
-    def met_by(self, subscription: Filter, marked: int) -> Collection[int]:
-        """Advertisements that allow some publication which a subscription matches."""
-
-    def directions(self, subscription: Filter, marked: int, listed: int) -> Reach:
-        """As `reach`, of those advertisements."""
-
-
-NewIndex = Callable[[], FilterIndex]
-
-
 class SharedIndex:
-    """A `MatchingIndex`, as a broker uses it."""
+    """A `MatchingIndex` as a broker uses it: equal filters are at one place, which is used again.
+
+    Filters have marks (`mark`), and questions are put to those with some of the marks asked for.
+    The order of answers does not matter, brokers sort them.
+    """
 
     def __init__(self, *, compiled: bool = False) -> None:
         """An empty index; `compiled` loads the compiler, for large tables."""
@@ -167,7 +118,7 @@ class SharedIndex:
         self.directions = index.reach_of_subscription
 
     def add(self, wanted: Filter, marks: int) -> int:
-        """Hold a filter that is new, with these marks; returns its place."""
+        """Hold a filter, with these marks if it is new; returns its place."""
         return self._index.add(wanted, marks).id
 
     def remove(self, place: int) -> bool:
@@ -175,7 +126,11 @@ class SharedIndex:
         return self._index.remove(place).is_gone
 
 
-def compiled_index() -> FilterIndex:
+NewIndex = Callable[[], Any]
+"""Makes a `SharedIndex`, or what answers as that does."""
+
+
+def compiled_index() -> SharedIndex:
     """An empty index with compiled rules, for brokers with large tables."""
     return SharedIndex(compiled=True)
 
@@ -201,7 +156,6 @@ def load_compiled_rules() -> None:
 # What follows from the rest is worked out again. A loaded broker goes on exactly as the one that
 # was dumped.
 
-
 FORMAT: Final = 2
 
 _NO_DUMP: Final = (
@@ -211,39 +165,12 @@ _NO_DUMP: Final = (
 _read_number: Final = read_whole()
 
 
-def dump(routing: Routing[Any, Any], state: BrokerState) -> dict[str, object]:
-    """Everything that a broker remembers for good, as plain data."""
-    return {
-        "format": FORMAT,
-        "name": state.name,
-        "next_number": state.next_number,
-        "clients": [routing.session_data(one) for one in state.clients.values()],
-        "timers": [[name, timer.token, timer.at] for name, timer in state.timers.items()],
-        "counters": state.counters.plain(),
-        **routing.dump(state),
-    }
-
-
 def name_in(data: Mapping[str, Any]) -> str:
     """The name of the broker that was dumped; raises `DumpError` for what is no dump."""
     try:
         if data["format"] != FORMAT:
             raise DumpError(f"its format is {data['format']!r}, expected {FORMAT}")
         return str(read_name(data["name"], "name"))
-    except _NO_DUMP as error:
-        raise _no_dump(error) from error
-
-
-def load(routing: Routing[Any, Any], state: BrokerState, data: Mapping[str, Any]) -> None:
-    """Take up a dump in a state that is empty; raises `DumpError` for what is none."""
-    try:
-        state.next_number = _read_number(data["next_number"], "next_number")
-        state.timers = {name: Timer(token, at) for name, token, at in data["timers"]}
-        state.counters = type(state.counters).read(data["counters"])
-        for plain in data["clients"]:
-            session = routing.read_session(plain)
-            state.clients[session.name] = session
-        routing.load(state, data)
     except _NO_DUMP as error:
         raise _no_dump(error) from error
 
@@ -271,12 +198,31 @@ class Broker(Generic[StateT, OutboxT]):
         Raises:
             DumpError: the data is no dump of a broker in this place.
         """
-        load(self._routing, self._state, data)
+        state, routing = self._state, self._routing
+        try:
+            state.next_number = _read_number(data["next_number"], "next_number")
+            state.timers = {name: Timer(token, at) for name, token, at in data["timers"]}
+            state.counters = type(state.counters).read(data["counters"])
+            for plain in data["clients"]:
+                session = routing.read_session(plain)
+                state.clients[session.name] = session
+            routing.load(state, data)
+        except _NO_DUMP as error:
+            raise _no_dump(error) from error
         return self
 
     def dump(self) -> dict[str, object]:
         """Everything that the broker remembers for good, as plain data (see `plain`)."""
-        return dump(self._routing, self._state)
+        state, routing = self._state, self._routing
+        return {
+            "format": FORMAT,
+            "name": state.name,
+            "next_number": state.next_number,
+            "clients": [routing.session_data(one) for one in state.clients.values()],
+            "timers": [[name, timer.token, timer.at] for name, timer in state.timers.items()],
+            "counters": state.counters.plain(),
+            **routing.dump(state),
+        }
 
     @property
     def name(self) -> str:
@@ -287,6 +233,10 @@ class Broker(Generic[StateT, OutboxT]):
     def next_id(self) -> Id:
         """The identifier that the next thing of a client here gets."""
         return Id(self._state.name, self._state.next_number + 1)
+
+    def clients(self) -> Sequence[Any]:
+        """The attached clients, for looking at as all that families show, not for changing."""
+        return tuple(self._state.clients.values())
 
     def handle(self, now: int, source: Hop | None, message: Any) -> Effects:
         """Take a message, and say what is to happen because of it.
@@ -306,7 +256,10 @@ class Broker(Generic[StateT, OutboxT]):
         try:
             if source is None:
                 self._check_sender(source, message, HOST)
-                self._from_host(out, message)
+                if isinstance(message, TimerFired):
+                    self._on_timer(out, message)
+                else:
+                    routing.on_host(state, out, message)
             elif source.is_client:
                 self._check_sender(source, message, CLIENT)
                 routing.codec.check_from_client(source.name, message)
@@ -330,12 +283,6 @@ class Broker(Generic[StateT, OutboxT]):
             shown = "the host" if source is None else f"{source.kind} {source.name!r}"
             came = f"{type(message).__name__} came from {shown}"
             raise LocalProtocolError(f"{came}, expected {expected}")
-
-    def _from_host(self, out: OutboxT, message: Any) -> None:
-        if isinstance(message, TimerFired):
-            self._on_timer(out, message)
-        else:
-            self._routing.on_host(self._state, out, message)
 
     def _on_timer(self, out: OutboxT, message: TimerFired) -> None:
         timer = self._state.timers.get(message.timer)

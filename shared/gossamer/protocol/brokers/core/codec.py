@@ -28,32 +28,16 @@ from typing import Any, Final
 from attrs import field, fields, frozen
 
 from gossamer.protocol.brokers.core import messages as m
+from gossamer.protocol.brokers.core import plain_data
 from gossamer.protocol.brokers.core.messages import MalformedMessageError
-from gossamer.protocol.brokers.core.plain_data import (
-    UNNAMED,
-    Read,
-    check_filter,
-    check_values,
-    malformed,
-    plain_filter,
-    plain_values,
-    read_filter,
-    read_flag,
-    read_id,
-    read_list,
-    read_name,
-    read_values,
-    read_whole,
-)
+from gossamer.protocol.brokers.core.plain_data import Read, malformed, read_name
 
 # Shapes of messages as plain data: a kind, then fields in the order in which a class names them.
 #
 # Made of the fields that `plain` reads and writes; `codec` makes the messages of a family of them.
 
-
 MAX_ASKED: Final = 10_000
 """Most filters with which a client attaches."""
-
 
 Check = Callable[[Any, str], object]
 """Raises a `MalformedMessageError` or `ContentError` about a part that nobody could read again."""
@@ -109,7 +93,7 @@ class Shape:
 
 
 def _named(error: MalformedMessageError, name: str) -> MalformedMessageError:
-    if error.message != UNNAMED:
+    if error.message != plain_data.UNNAMED:
         return error
     return MalformedMessageError(name, error.field, error.value, error.expected)
 
@@ -162,20 +146,17 @@ def same(value: object) -> object:
 
 def maybe(part: Part) -> Part:
     """A field that may hold nothing."""
+    check = part.check
     return Part(
         lambda value: None if value is None else part.plain(value),
         lambda data, field: None if data is None else part.read(data, field),
-        part.check and _unless_none(part.check),
+        check and (lambda value, field: None if value is None else check(value, field)),
     )
-
-
-def _unless_none(check: Check) -> Check:
-    return lambda value, field: None if value is None else check(value, field)
 
 
 def many(part: Part, most: int) -> Part:
     """A field that holds so many at most."""
-    read = read_list(part.read, most)
+    read = plain_data.read_list(part.read, most)
     check = part.check and _each(part.check, most)
     return Part(lambda value: [part.plain(one) for one in value], read, check)
 
@@ -190,44 +171,49 @@ def _each(check: Check, most: int) -> Check:
     return check_all
 
 
-def pair(one: Part, other: Part, expected: str) -> Part:
-    """A field that holds two parts; ``expected`` says of what."""
+def _tuple_of(*parts: object) -> tuple[object, ...]:
+    return parts
 
-    def read(data: object, field: str) -> tuple[object, object]:
-        if type(data) is not list or len(data) != 2:
+
+def row(expected: str, *parts: Part, kind: Callable[..., Any] = _tuple_of) -> Part:
+    """A field that holds so many parts, of which `kind` makes one; ``expected`` says of what."""
+    checked = any(part.check is not None for part in parts)
+
+    def plain(value: Any) -> list[object]:
+        return [part.plain(one) for part, one in zip(parts, value, strict=True)]
+
+    def read(data: object, field: str) -> Any:
+        if type(data) is not list or len(data) != len(parts):
             raise malformed(field, data, expected)
-        return one.read(data[0], field), other.read(data[1], field)
+        return kind(*[part.read(one, field) for part, one in zip(parts, data, strict=True)])
 
     def check(value: object, field: str) -> None:
-        if not isinstance(value, tuple | list) or len(value) != 2:
+        if not isinstance(value, tuple | list) or len(value) != len(parts):
             raise malformed(field, value, expected)
-        for part, given in zip((one, other), value, strict=True):
+        for part, given in zip(parts, value, strict=True):
             if part.check is not None:
                 part.check(given, field)
 
-    checked = one.check is not None or other.check is not None
-    plain = lambda value: [one.plain(value[0]), other.plain(value[1])]  # noqa: E731
     return Part(plain, read, check if checked else None)
 
 
 def _check_id(value: object, field: str) -> None:
     if not isinstance(value, tuple):
         raise malformed(field, value, "a broker's name and a number")
-    read_id(list(value), field)
+    plain_data.read_id(list(value), field)
 
 
-ID: Final = Part(list, read_id)
-GIVEN_ID: Final = Part(list, read_id, _check_id)
+ID: Final = Part(list, plain_data.read_id)
+GIVEN_ID: Final = Part(list, plain_data.read_id, _check_id)
 """An identifier that a client names."""
 NAME: Final = Part(same, read_name)
 LABEL: Final = Part(same, read_name, read_name)
 """A name that a client gives."""
-FLAG: Final = Part(same, read_flag)
-COUNT: Final = Part(same, read_whole())
-FILTER: Final = Part(plain_filter, read_filter, check_filter)
-VALUES: Final = Part(plain_values, read_values, check_values)
-ASKED: Final = many(pair(LABEL, FILTER, "a label and a filter"), MAX_ASKED)
-
+FLAG: Final = Part(same, plain_data.read_flag)
+COUNT: Final = Part(same, plain_data.read_whole())
+FILTER: Final = Part(plain_data.plain_filter, plain_data.read_filter, plain_data.check_filter)
+VALUES: Final = Part(plain_data.plain_values, plain_data.read_values, plain_data.check_values)
+ASKED: Final = many(row("a label and a filter", LABEL, FILTER), MAX_ASKED)
 
 MAX_STANDING: Final = 1_000_000
 """Most advertisements or subscriptions that one message between brokers holds."""

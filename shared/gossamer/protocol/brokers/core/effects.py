@@ -150,19 +150,8 @@ class Withdrawn:
     ids: tuple[Id, ...]
 
 
-Effect = (
-    Send
-    | Deliver
-    | Moved
-    | Refuse
-    | SetTimer
-    | Compute
-    | Awaits
-    | Settled
-    | Adopted
-    | Dismissed
-    | Withdrawn
-)
+OfSomeFamilies = Compute | Awaits | Settled | Adopted | Dismissed | Withdrawn
+Effect = Send | Deliver | Moved | Refuse | SetTimer | OfSomeFamilies
 
 
 class Effects(list[Effect]):
@@ -178,9 +167,6 @@ class Effects(list[Effect]):
     def __init__(self, effects: Iterable[Effect] = ()) -> None:
         super().__init__(effects)
         self.id: Id | None = None
-
-
-# The effects of one message, in order.
 
 
 StateT = TypeVar("StateT", bound=BrokerState)

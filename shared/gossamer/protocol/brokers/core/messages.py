@@ -19,7 +19,6 @@ from gossamer.protocol.kernel.errors import LocalProtocolError, RemoteProtocolEr
 
 # Names of whatever crosses a link, and of whoever is at its other end.
 
-
 _NEIGHBOUR: Final = "neighbour"
 _CLIENT: Final = "client"
 
@@ -175,7 +174,6 @@ Message = FromClient | FromHost
 
 
 # Why a broker refuses a message; its state is untouched by every one of these errors.
-
 
 _SHOWN: Final = 8
 """Most attributes of a publication that a message names."""

@@ -5,67 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from gossamer.protocol.brokers.core import messages as core
 from gossamer.protocol.brokers.core.broker import Broker, NewIndex, Routing, SharedIndex, name_in
 from gossamer.protocol.brokers.core.clients import read_filters
-from gossamer.protocol.brokers.core.messages import (
-    Attach,
-    ClientError,
-    Hop,
-    NeighbourDown,
-    NeighbourGone,
-    Restarted,
-)
+from gossamer.protocol.brokers.core.messages import Hop
 from gossamer.protocol.brokers.core.plain_data import read_id, read_name
 from gossamer.protocol.brokers.graph import codec as dumping
+from gossamer.protocol.brokers.graph import coordinator, forwarding, link_state
+from gossamer.protocol.brokers.graph import messages as m
 from gossamer.protocol.brokers.graph.codec import CODEC, MAX_FILTERS
-from gossamer.protocol.brokers.graph.coordinator import (
-    advance,
-    assign,
-    look_around,
-    on_planned,
-    on_report,
-    report_progress,
-    resume,
-    sample,
-    send_samples,
-)
-from gossamer.protocol.brokers.graph.forwarding import (
-    on_confirm,
-    on_document,
-    on_link_down,
-    on_link_ready,
-    on_return,
-    publish,
-)
-from gossamer.protocol.brokers.graph.link_state import (
-    announce_interest,
-    announce_links,
-    make_ready,
-    on_directive,
-    on_neighbour_down,
-    on_neighbour_up,
-    on_summary,
-    on_update,
-    summary,
-)
-from gossamer.protocol.brokers.graph.messages import (
-    BetweenBrokers,
-    Confirm,
-    Directive,
-    Document,
-    InterestChanged,
-    LinksChanged,
-    NeighbourUp,
-    Planned,
-    Record,
-    Report,
-    Return,
-    Sampled,
-    Samples,
-    Summary,
-    Term,
-    Version,
-)
+from gossamer.protocol.brokers.graph.messages import Term, Version
 from gossamer.protocol.brokers.graph.network_view import InterestTable
 from gossamer.protocol.brokers.graph.settings import GraphSettings
 from gossamer.protocol.brokers.graph.state import (
@@ -84,7 +33,6 @@ from gossamer.protocol.content.filters import Filter, exact_publication
 # A client's subscriptions are one interest, a disjunction (`network_view`), so all brokers hear
 # of a change of several at once: `attach` and `detach` are this family's own.
 
-
 TICK: Final = "tick"
 
 
@@ -94,28 +42,24 @@ class GraphRouting(Routing[State, GraphOutbox]):
     codec = CODEC
 
     def begin(self, state: State, now: int, message: object) -> GraphOutbox:
-        """Nothing is to be done before a message."""
-        del message
         return GraphOutbox(state, now)
 
     def end(self, state: State, out: GraphOutbox) -> None:
         """Report to the coordinator how far the broker is, if that has changed."""
-        report_progress(state, out)
+        coordinator.report_progress(state, out)
 
     # Clients
 
     def new_session(
-        self, state: State, out: GraphOutbox, name: str, message: Attach
+        self, state: State, out: GraphOutbox, name: str, message: core.Attach
     ) -> GraphSession:
-        """Raises `ClientError`."""
-        del out
         _check_number(name, [wanted for _, wanted in message.subscriptions])
         session = GraphSession(name, interest=state.new_id())
         state.hosted[session.interest] = session
         return session
 
     def attach(
-        self, state: State, out: GraphOutbox, session: GraphSession, message: Attach
+        self, state: State, out: GraphOutbox, session: GraphSession, message: core.Attach
     ) -> None:
         """Tell all brokers at once what the client comes with."""
         session.advertisements = dict(message.advertisements)
@@ -127,7 +71,6 @@ class GraphRouting(Routing[State, GraphOutbox]):
 
     def detached(self, state: State, out: GraphOutbox, session: GraphSession) -> None:
         """Its interest is given to nobody else."""
-        del out
         del state.hosted[session.interest]
 
     def subscribe(
@@ -149,18 +92,15 @@ class GraphRouting(Routing[State, GraphOutbox]):
         self, state: State, out: GraphOutbox, session: GraphSession, values: Mapping[str, object]
     ) -> None:
         """Send a document out, whether or not it was advertised; some are sampled."""
-        del session
         exact = exact_publication(values)
         id_ = out.give_id()
-        sample(state, Sampled(out.now, id_, exact))
-        publish(state, out, id_, exact)
+        coordinator.sample(state, m.Sampled(out.now, id_, exact))
+        forwarding.publish(state, out, id_, exact)
 
     def session_data(self, session: GraphSession) -> list[object]:
-        """With the identifier of the interest."""
         return [*super().session_data(session), list(session.interest)]
 
     def read_session(self, data: list[Any]) -> GraphSession:
-        """Labels of filters, and the identifier of the interest."""
         name, subscriptions, advertisements, interest = data
         held = read_filters(subscriptions), read_filters(advertisements)
         return GraphSession(
@@ -170,62 +110,56 @@ class GraphRouting(Routing[State, GraphOutbox]):
     # Neighbours
 
     def is_neighbour(self, state: State, name: str) -> bool:
-        """Whether there is a link, up or down."""
         return name in state.links
 
     def on_message(
-        self, state: State, out: GraphOutbox, source: Hop, message: BetweenBrokers
+        self, state: State, out: GraphOutbox, source: Hop, message: m.BetweenBrokers
     ) -> None:
         """Take documents, link state, directives, and what is for the coordinator."""
         match message:
-            case Document():
-                on_document(state, out, source.name, message)
-            case Confirm():
-                on_confirm(state, out, source.name, message)
-            case Return():
-                on_return(state, out, source.name, message)
-            case Record() | LinksChanged() | InterestChanged():
-                if on_update(state, out, source.name, message):
+            case m.Document():
+                forwarding.on_document(state, out, source.name, message)
+            case m.Confirm():
+                forwarding.on_confirm(state, out, source.name, message)
+            case m.Return():
+                forwarding.on_return(state, out, source.name, message)
+            case m.Record() | m.LinksChanged() | m.InterestChanged():
+                if link_state.on_update(state, out, source.name, message):
                     _on_new_link_state(state, out, message)
-            case Summary():
-                on_summary(state, out, source.name, message)
-            case Directive():
+            case m.Summary():
+                link_state.on_summary(state, out, source.name, message)
+            case m.Directive():
                 _on_directive(state, out, source.name, message)
-            case Report() | Samples():
-                on_report(state, out, message)
+            case m.Report() | m.Samples():
+                coordinator.on_report(state, out, message)
 
     # The host
 
     def on_host(self, state: State, out: GraphOutbox, message: Any) -> None:
         """Take note of links, of a restart, and of trees that were made."""
         match message:
-            case NeighbourUp(name, cost):
-                on_neighbour_up(state, out, name, cost)
-            case NeighbourDown(name) | NeighbourGone(name):
-                on_neighbour_down(state, out, name)
-            case Planned():
-                on_planned(state, out, message)
-            case Restarted():
+            case m.NeighbourUp(name, cost):
+                link_state.on_neighbour_up(state, out, name, cost)
+            case core.NeighbourDown(name) | core.NeighbourGone(name):
+                link_state.on_neighbour_down(state, out, name)
+            case m.Planned():
+                coordinator.on_planned(state, out, message)
+            case core.Restarted():
                 _on_restart(state, out)
 
     def on_timer(self, state: State, out: GraphOutbox, name: str) -> None:
         """See to what is due at a tick, and ask for the next."""
         for link in _links(state):
             if state.ready(link.name):  # what it did not know the trees of, it may know now
-                on_link_ready(state, out, link.name)
-        send_samples(state, out)
-        look_around(state, out)
+                forwarding.on_link_ready(state, out, link.name)
+        coordinator.send_samples(state, out)
+        coordinator.look_around(state, out)
         out.set_timer(name, state.settings.tick)
 
     # As plain data
 
-    def dump(self, state: State) -> dict[str, Any]:
-        """LinkStateUpdate of brokers, trees, documents in flight, samples."""
-        return dumping.dump(state)
-
-    def load(self, state: State, data: Mapping[str, Any]) -> None:
-        """Take these up again."""
-        dumping.load(state, data)
+    dump = staticmethod(dumping.dump)
+    load = staticmethod(dumping.load)
 
 
 def _change(
@@ -236,14 +170,14 @@ def _change(
     session.subscriptions = wanted
     added = [one for one in after if one not in before]
     removed = [one for one in before if one not in after]
-    announce_interest(state, out, session.interest, added, removed)
+    link_state.announce_interest(state, out, session.interest, added, removed)
     if added:
-        assign(state, out, [session.interest])
+        coordinator.assign(state, out, [session.interest])
 
 
 def _check_number(name: str, wanted: Collection[Filter]) -> None:
     if len(wanted) > MAX_FILTERS and len(set(wanted)) > MAX_FILTERS:
-        raise ClientError(name, f"asks for more than {MAX_FILTERS} different filters")
+        raise core.ClientError(name, f"asks for more than {MAX_FILTERS} different filters")
 
 
 def _links(state: State) -> Iterable[Link]:
@@ -253,34 +187,34 @@ def _links(state: State) -> Iterable[Link]:
 def _on_restart(state: State, out: GraphOutbox) -> None:
     for link in _links(state):
         link.up = link.ready = False
-    announce_links(state, out)
+    link_state.announce_links(state, out)
     for link in _links(state):
-        on_link_down(state, out, link.name)
-    resume(state)
+        forwarding.on_link_down(state, out, link.name)
+    coordinator.resume(state)
     if TICK in state.timers:
         state.timers[TICK].at = None
     out.set_timer(TICK, state.settings.tick)
 
 
 def _on_new_link_state(
-    state: State, out: GraphOutbox, update: Record | LinksChanged | InterestChanged
+    state: State, out: GraphOutbox, update: m.Record | m.LinksChanged | m.InterestChanged
 ) -> None:
     if state.coordination is None:
         return
-    if isinstance(update, InterestChanged):
+    if isinstance(update, m.InterestChanged):
         if update.added:
-            assign(state, out, [update.interest])
+            coordinator.assign(state, out, [update.interest])
     else:
-        assign(state, out, state.interests.of(update.broker))
-        advance(state, out, state.coordination)
+        coordinator.assign(state, out, state.interests.of(update.broker))
+        coordinator.advance(state, out, state.coordination)
 
 
-def _on_directive(state: State, out: GraphOutbox, source: str, message: Directive) -> None:
-    missing = on_directive(state, out, source, message)
+def _on_directive(state: State, out: GraphOutbox, source: str, message: m.Directive) -> None:
+    missing = link_state.on_directive(state, out, source, message)
     if missing is not None:
-        out.send(missing, summary(state))
+        out.send(missing, link_state.summary(state))
     if message.whole:
-        make_ready(state, out, source)
+        link_state.make_ready(state, out, source)
 
 
 _ROUTING = GraphRouting()
@@ -347,10 +281,6 @@ class GraphBroker(Broker[State, GraphOutbox]):
     def reachable(self) -> frozenset[str]:
         """The brokers that can be reached, this one included."""
         return self._state.topology.reachable
-
-    def clients(self) -> Sequence[GraphSession]:
-        """The attached clients."""
-        return list(self._state.clients.values())
 
     def links(self) -> Sequence[Link]:
         """What is known of each neighbour, by name."""

@@ -15,58 +15,19 @@ shape holds another without a bound, trees are trees, and nobody tells of others
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
-from gossamer.protocol.brokers.core.codec import (
-    COUNT,
-    FILTER,
-    FLAG,
-    ID,
-    NAME,
-    VALUES,
-    Codec,
-    Kinds,
-    Part,
-    Shape,
-    many,
-    maybe,
-    pair,
-    same,
-    shape,
-)
-from gossamer.protocol.brokers.core.messages import (
-    Id,
-    NeighbourDown,
-    NeighbourGone,
-    Restarted,
-    TimerFired,
-)
-from gossamer.protocol.brokers.core.plain_data import (
-    malformed,
-    read_name,
-    read_whole,
-)
+from gossamer.protocol.brokers.core import codec as c
+from gossamer.protocol.brokers.core import messages as core
+from gossamer.protocol.brokers.core.codec import Codec, Part, Shape
+from gossamer.protocol.brokers.core.messages import Id
+from gossamer.protocol.brokers.core.plain_data import malformed, read_name, read_whole
 from gossamer.protocol.brokers.graph import messages as m
 from gossamer.protocol.brokers.graph.link_state import record_of, whole_directive
-from gossamer.protocol.brokers.graph.messages import (
-    Directive,
-    Document,
-    Plan,
-    Record,
-    Report,
-    Samples,
-    Term,
-    Version,
-)
+from gossamer.protocol.brokers.graph.messages import Term, Version
 from gossamer.protocol.brokers.graph.settings import MAX_SAMPLES
-from gossamer.protocol.brokers.graph.state import (
-    Coordination,
-    InFlight,
-    Link,
-    Parked,
-    State,
-)
+from gossamer.protocol.brokers.graph.state import Coordination, InFlight, Link, Parked, State
 
 MAX_BROKERS: Final = 10_000
 """Most brokers of an overlay, and most neighbours of one."""
@@ -83,7 +44,7 @@ _MOST: Final = 1e300
 
 def _table(key: Part, value: Part, most: int, expected: str) -> Part:
     """A field that is a mapping: pairs, no key twice."""
-    pairs = many(pair(key, value, expected), most)
+    pairs = c.many(c.row(expected, key, value), most)
 
     def read(data: object, field: str) -> dict[Any, Any]:
         found = pairs.read(data, field)
@@ -108,59 +69,41 @@ def _read_broker(data: object, field: str) -> str:
     return "" if data == "" and type(data) is str else read_name(data, field)
 
 
-def _read_term(data: object, field: str) -> Term:
-    if type(data) is not list or len(data) != 2:
-        raise malformed(field, data, "a number and a broker's name")
-    return Term(COUNT.read(data[0], field), _read_broker(data[1], field))
+def _finite(expected: str, fits: Callable[[float], bool]) -> Part:
+    """A finite number, as a float."""
 
+    def read(data: object, field: str) -> float:
+        if not (type(data) is int or type(data) is float) or not fits(data):
+            raise malformed(field, data, expected)
+        return float(data)
 
-def _read_version(data: object, field: str) -> Version:
-    if type(data) is not list or len(data) != 3:
-        raise malformed(field, data, "two numbers and a broker's name between them")
-    term, broker, number = data
-    return Version(COUNT.read(term, field), _read_broker(broker, field), COUNT.read(number, field))
-
-
-def _read_cost(data: object, field: str) -> float:
-    if type(data) not in (int, float) or not 0 < data <= _MOST:  # type: ignore[operator]
-        raise malformed(field, data, "a finite number above 0")
-    return float(data)  # type: ignore[arg-type]
-
-
-def _read_assigned(data: object, field: str) -> tuple[Version, Id, int]:
-    if type(data) is not list or len(data) != 3:
-        raise malformed(field, data, "a version, a subscription and a tree")
-    version, interest, group = data
-    return _read_version(version, field), ID.read(interest, field), COUNT.read(group, field)
-
-
-def _read_sum(data: object, field: str) -> float:
-    if type(data) not in (int, float) or not 0 <= data <= _MOST:  # type: ignore[operator]
-        raise malformed(field, data, "a finite number from 0 on")
-    return float(data)  # type: ignore[arg-type]
+    return Part(c.same, read)
 
 
 _above: Final = read_whole(-1, MAX_BROKERS)
 # A document that has not set out is on no tree: -1.
-_GROUP: Final = Part(same, read_whole(-1))
-_TERM: Final = Part(list, _read_term)
-_VERSION: Final = Part(list, _read_version)
-_COST: Final = Part(same, _read_cost)
-_FILTERS: Final = many(FILTER, MAX_FILTERS)
-_LINKS: Final = _table(NAME, _COST, MAX_BROKERS, "a neighbour and a cost")
-_INTERESTS: Final = _table(ID, _FILTERS, MAX_INTERESTS, "a subscription and its filters")
-_BROKERS: Final = many(NAME, MAX_BROKERS)
-_ONLY: Final = maybe(Part(sorted, lambda data, field: frozenset(_BROKERS.read(data, field))))
-_ASSIGNED: Final = Part(lambda one: [list(one[0]), list(one[1]), one[2]], _read_assigned)
-_SUM: Final = Part(same, _read_sum)
+_GROUP: Final = Part(c.same, read_whole(-1))
+_OFFICE: Final = Part(c.same, _read_broker)
+_TERM: Final = c.row("a number and a broker's name", c.COUNT, _OFFICE, kind=Term)
+_VERSION: Final = c.row(
+    "two numbers and a broker's name between them", c.COUNT, _OFFICE, c.COUNT, kind=Version
+)
+_COST: Final = _finite("a finite number above 0", lambda number: 0 < number <= _MOST)
+_FILTERS: Final = c.many(c.FILTER, MAX_FILTERS)
+_LINKS: Final = _table(c.NAME, _COST, MAX_BROKERS, "a neighbour and a cost")
+_INTERESTS: Final = _table(c.ID, _FILTERS, MAX_INTERESTS, "a subscription and its filters")
+_BROKERS: Final = c.many(c.NAME, MAX_BROKERS)
+_ONLY: Final = c.maybe(Part(sorted, lambda data, field: frozenset(_BROKERS.read(data, field))))
+_ASSIGNED: Final = c.row("a version, a subscription and a tree", _VERSION, c.ID, c.COUNT)
+_SUM: Final = _finite("a finite number from 0 on", lambda number: 0 <= number <= _MOST)
 
 
 class _PlanShape(Shape):
     """A plan whose trees are trees of its brokers."""
 
-    def read(self, name: str, data: list[object]) -> Plan:
+    def read(self, name: str, data: list[object]) -> m.Plan:
         """The plan with these fields; raises `MalformedMessageError`."""
-        plan: Plan = super().read(name, data)
+        plan: m.Plan = super().read(name, data)
         count = len(plan.brokers)
         if not count or len(set(plan.brokers)) < count or not plan.trees:
             raise malformed("brokers", data[1], "some brokers, each once, and a tree")
@@ -204,56 +147,55 @@ def _as(kind: type[Shape], made: Shape) -> Shape:
     return kind(made.kind, made.parts)
 
 
-_TREES: Final = many(many(Part(same, _above), MAX_BROKERS), MAX_TREES)
-_GROUPS: Final = _table(ID, COUNT, MAX_INTERESTS, "a subscription and its tree")
-_PLAN: Final = _as(_PlanShape, shape(Plan, _VERSION, _BROKERS, _TREES, _GROUPS))
-_PLANS: Final = Kinds({"plan": _PLAN}).part
-_SAMPLED: Final = Kinds({"sampled": shape(m.Sampled, COUNT, ID, VALUES)}).part
+_TREES: Final = c.many(c.many(Part(c.same, _above), MAX_BROKERS), MAX_TREES)
+_GROUPS: Final = _table(c.ID, c.COUNT, MAX_INTERESTS, "a subscription and its tree")
+_PLAN: Final = _as(_PlanShape, c.shape(m.Plan, _VERSION, _BROKERS, _TREES, _GROUPS))
+_PLANS: Final = c.Kinds({"plan": _PLAN}).part
+_SAMPLED: Final = c.Kinds({"sampled": c.shape(m.Sampled, c.COUNT, c.ID, c.VALUES)}).part
 
 BETWEEN_BROKERS: Final[Mapping[str, Shape]] = {
-    "record": _as(_OwnInterests, shape(m.Record, NAME, COUNT, _LINKS, _INTERESTS)),
-    "links changed": shape(m.LinksChanged, NAME, COUNT, _LINKS),
+    "record": _as(_OwnInterests, c.shape(m.Record, c.NAME, c.COUNT, _LINKS, _INTERESTS)),
+    "links changed": c.shape(m.LinksChanged, c.NAME, c.COUNT, _LINKS),
     "interest changed": _as(
-        _OwnInterests, shape(m.InterestChanged, NAME, COUNT, ID, _FILTERS, _FILTERS)
+        _OwnInterests, c.shape(m.InterestChanged, c.NAME, c.COUNT, c.ID, _FILTERS, _FILTERS)
     ),
-    "summary": shape(
-        m.Summary, _table(NAME, COUNT, MAX_BROKERS, "a broker and a number"), _TERM, COUNT
+    "summary": c.shape(
+        m.Summary, _table(c.NAME, c.COUNT, MAX_BROKERS, "a broker and a number"), _TERM, c.COUNT
     ),
-    "directive": shape(
+    "directive": c.shape(
         m.Directive,
         _TERM,
-        COUNT,
+        c.COUNT,
         _VERSION,
         _VERSION,
-        many(_PLANS, MAX_PLANS),
-        many(_ASSIGNED, MAX_INTERESTS),
-        FLAG,
-        FLAG,
+        c.many(_PLANS, MAX_PLANS),
+        c.many(_ASSIGNED, MAX_INTERESTS),
+        c.FLAG,
+        c.FLAG,
     ),
-    "report": shape(m.Report, _TERM, NAME, _VERSION, _VERSION, _VERSION, COUNT),
-    "samples": shape(m.Samples, _TERM, NAME, many(_SAMPLED, MAX_SAMPLES), COUNT),
-    "document": shape(m.Document, ID, ID, _VERSION, _GROUP, VALUES, _ONLY),
-    "confirm": shape(m.Confirm, ID, COUNT),
-    "return": shape(m.Return, ID, COUNT),
+    "report": c.shape(m.Report, _TERM, c.NAME, _VERSION, _VERSION, _VERSION, c.COUNT),
+    "samples": c.shape(m.Samples, _TERM, c.NAME, c.many(_SAMPLED, MAX_SAMPLES), c.COUNT),
+    "document": c.shape(m.Document, c.ID, c.ID, _VERSION, _GROUP, c.VALUES, _ONLY),
+    "confirm": c.shape(m.Confirm, c.ID, c.COUNT),
+    "return": c.shape(m.Return, c.ID, c.COUNT),
 }
 """Shapes of what brokers send each other."""
 
 CODEC: Final = Codec(
     BETWEEN_BROKERS,
     from_host={
-        "neighbour up": shape(m.NeighbourUp, NAME, _COST),
-        "neighbour down": shape(NeighbourDown, NAME),
-        "neighbour gone": shape(NeighbourGone, NAME),
-        "planned": shape(m.Planned, COUNT, _PLANS, _SUM, _SUM),
-        "timer fired": shape(TimerFired, NAME, COUNT),
-        "restarted": shape(Restarted),
+        "neighbour up": c.shape(m.NeighbourUp, c.NAME, _COST),
+        "neighbour down": c.shape(core.NeighbourDown, c.NAME),
+        "neighbour gone": c.shape(core.NeighbourGone, c.NAME),
+        "planned": c.shape(m.Planned, c.COUNT, _PLANS, _SUM, _SUM),
+        "timer fired": c.shape(core.TimerFired, c.NAME, c.COUNT),
+        "restarted": c.shape(core.Restarted),
     },
 )
 """What graph brokers take."""
 
 
 # A graph broker's memory as plain data, and back: link state, trees, documents in flight.
-
 
 T = TypeVar("T")
 
@@ -269,11 +211,11 @@ def dump(state: State) -> dict[str, object]:
         "links": [[one.name, one.cost, one.up, one.ready] for one in state.links.values()],
         "in_flight": [_in_flight_data(one) for one in state.in_flight.values()],
         "parked": [
-            [CODEC.plain_message(one.document), one.hop, _plain_targets(one.targets)]
+            [CODEC.plain_message(one.document), one.hop, _ONLY.plain(one.targets)]
             for one in state.parked
         ],
         "delivered": [[list(id_), sorted(names)] for id_, names in state.delivered.items()],
-        "samples": CODEC.plain_message(Samples(state.term, state.name, tuple(state.samples))),
+        "samples": CODEC.plain_message(m.Samples(state.term, state.name, tuple(state.samples))),
         "samples_sent": state.samples_sent,
         "coordination": None
         if state.coordination is None
@@ -284,7 +226,7 @@ def dump(state: State) -> dict[str, object]:
 def load(state: State, data: Mapping[str, Any]) -> None:
     """Take up what `dump` made plain data of, in a state that has clients and nothing else."""
     for plain in data["records"]:
-        record = _read(Record, plain)
+        record = _read(m.Record, plain)
         state.topology.numbers[record.broker] = record.number
         state.topology.set_links(record.broker, record.links, 0)
         state.interests.replace(record.broker, record.interests)
@@ -299,23 +241,23 @@ def load(state: State, data: Mapping[str, Any]) -> None:
             raise ValueError(f"document {one.document.issue} is in flight twice on one tree")
         state.take_in_flight(one)
     for plain, hop, targets in data["parked"]:
-        state.parked.append(Parked(_read(Document, plain), hop, _targets(targets)))
+        state.parked.append(Parked(_read(m.Document, plain), hop, _ONLY.read(targets, "targets")))
     for id_, names in data["delivered"]:
         state.delivered[Id(*id_)] = set(names)
-    state.samples.extend(_read(Samples, data["samples"]).documents)
+    state.samples.extend(_read(m.Samples, data["samples"]).documents)
     state.samples_sent = data["samples_sent"]
     if data["coordination"] is not None:
         state.coordination = _coordination(state.term, data["coordination"])
 
 
 def _load_directive(state: State, data: Mapping[str, Any]) -> None:
-    directive = _read(Directive, data["directive"])
+    directive = _read(m.Directive, data["directive"])
     state.term, state.number = directive.term, directive.number
     for plan in directive.plans:
         state.versions.hold(plan)
     state.versions.using, state.versions.oldest = directive.using, directive.oldest
     if data["reported"] is not None:
-        state.reported = _read(Report, data["reported"])
+        state.reported = _read(m.Report, data["reported"])
 
 
 def _in_flight_data(one: InFlight) -> list[object]:
@@ -326,7 +268,7 @@ def _in_flight_data(one: InFlight) -> list[object]:
 def _in_flight(data: list[Any]) -> InFlight:
     document, source, pending = data
     held = {name: frozenset(targets) for name, targets in pending}
-    return InFlight(_read(Document, document), source, held)
+    return InFlight(_read(m.Document, document), source, held)
 
 
 def _read(kind: type[T], data: object) -> T:
@@ -335,14 +277,6 @@ def _read(kind: type[T], data: object) -> T:
     if not isinstance(found, kind):
         raise TypeError(f"a {type(found).__name__}, expected a {kind.__name__}")
     return found
-
-
-def _plain_targets(targets: frozenset[str] | None) -> list[str] | None:
-    return None if targets is None else sorted(targets)
-
-
-def _targets(data: list[str] | None) -> frozenset[str] | None:
-    return None if data is None else frozenset(data)
 
 
 def _coordination_data(state: State, coordination: Coordination) -> dict[str, object]:
@@ -354,7 +288,7 @@ def _coordination_data(state: State, coordination: Coordination) -> dict[str, ob
         "planned_at": coordination.planned_at,
         "reports": [CODEC.plain_message(one) for one in coordination.reports.values()],
         "samples": CODEC.plain_message(
-            Samples(coordination.term, state.name, tuple(coordination.samples.values()))
+            m.Samples(coordination.term, state.name, tuple(coordination.samples.values()))
         ),
     }
 
@@ -369,8 +303,8 @@ def _coordination(term: Term, data: dict[str, Any]) -> Coordination:
         planned_at=data["planned_at"],
     )
     for plain in data["reports"]:
-        report = _read(Report, plain)
+        report = _read(m.Report, plain)
         coordination.reports[report.broker] = report
-    for one in _read(Samples, data["samples"]).documents:
+    for one in _read(m.Samples, data["samples"]).documents:
         coordination.samples[one.id] = one
     return coordination

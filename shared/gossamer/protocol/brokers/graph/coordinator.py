@@ -22,18 +22,9 @@ from attrs import evolve, frozen
 
 from gossamer.protocol.brokers.core.effects import Compute
 from gossamer.protocol.brokers.core.messages import Id
-from gossamer.protocol.brokers.graph.link_state import report, use
-from gossamer.protocol.brokers.graph.messages import (
-    Directive,
-    Plan,
-    Planned,
-    Report,
-    Sampled,
-    Samples,
-    Term,
-    ToCoordinator,
-    Version,
-)
+from gossamer.protocol.brokers.graph import messages as m
+from gossamer.protocol.brokers.graph.link_state import directive, report, use, whole_directive
+from gossamer.protocol.brokers.graph.messages import Term, Version
 from gossamer.protocol.brokers.graph.planning import least_added, solve
 from gossamer.protocol.brokers.graph.settings import Problem
 from gossamer.protocol.brokers.graph.state import (
@@ -47,9 +38,6 @@ from gossamer.protocol.brokers.graph.state import (
     State,
 )
 from gossamer.protocol.kernel.draws import mix
-
-# The effect by which a coordinator has trees made.
-
 
 SOON_SOLVED: Final = 20_000
 """Subscriptions times documents that interpreted rules plan for in about half a second."""
@@ -67,7 +55,7 @@ class MakePlan(Compute):
         """Whether the problem is one of those that take seconds."""
         return len(self.problem.interests) * len(self.problem.documents) > SOON_SOLVED
 
-    def work(self) -> Planned:
+    def work(self) -> m.Planned:
         """The trees."""
         return solve(self.number, self.problem)
 
@@ -103,7 +91,7 @@ def routes_stand(state: State, missed: Mapping[str, str]) -> bool:
 def problem_of(
     state: State,
     version: Version,
-    samples: Iterable[Sampled],
+    samples: Iterable[m.Sampled],
     missed: Mapping[str, str],
     *,
     comparable: bool,
@@ -165,7 +153,7 @@ _DRAWS = 1 << 62
 # What every broker does.
 
 
-def sample(state: State, document: Sampled) -> None:
+def sample(state: State, document: m.Sampled) -> None:
     """Keep a document of this broker for the coordinator, with the probability that is set."""
     draw = mix.interpreted(state.settings.seed, _key(state.name), document.id.number)
     if draw >= state.settings.probability * _DRAWS:
@@ -192,15 +180,15 @@ def send_samples(state: State, out: GraphOutbox) -> None:
     fresh = tuple(state.samples)[state.samples_sent :]
     if fresh and state.term.number:
         state.samples_sent = len(state.samples)
-        on_report(state, out, Samples(state.term, state.name, fresh))
+        on_report(state, out, m.Samples(state.term, state.name, fresh))
 
 
-def on_report(state: State, out: GraphOutbox, message: ToCoordinator) -> None:
+def on_report(state: State, out: GraphOutbox, message: m.ToCoordinator) -> None:
     """Take what a broker tells the coordinator, or pass it on to it."""
     if message.to.broker == state.name:
         if state.coordination is None or state.coordination.term != message.to:
             state.counters.stale += 1
-        elif isinstance(message, Report):
+        elif isinstance(message, m.Report):
             state.coordination.reports[message.broker] = message
             advance(state, out, state.coordination)
         else:
@@ -229,12 +217,12 @@ def look_around(state: State, out: GraphOutbox) -> None:
         coordination.phase, coordination.version = SWITCHING, state.versions.using
     advance(state, out, coordination)
     if coordination.phase in (PREPARING, SWITCHING) or not _all_reported(state, coordination):
-        _direct(state, out, coordination, answer=True)
+        _direct(state, out, answer=True)
     elif coordination.phase == IDLE:
         _plan_if_due(state, out, coordination)
 
 
-def on_planned(state: State, out: GraphOutbox, planned: Planned) -> None:
+def on_planned(state: State, out: GraphOutbox, planned: m.Planned) -> None:
     """Install trees that were made, if they save enough or the present ones do not do any more."""
     coordination = state.coordination
     if (
@@ -251,7 +239,7 @@ def on_planned(state: State, out: GraphOutbox, planned: Planned) -> None:
     state.counters.installed += 1
     coordination.phase, coordination.version = PREPARING, planned.plan.version
     state.versions.hold(planned.plan)
-    _direct(state, out, coordination, plans=(planned.plan,), answer=True)
+    _direct(state, out, plans=(planned.plan,), answer=True)
     assign(state, out, state.interests)
     advance(state, out, coordination)
 
@@ -272,7 +260,7 @@ def assign(state: State, out: GraphOutbox, interests: Iterable[Id]) -> None:
                     routes.groups[interest] = group
                     found.append((routes.plan.version, interest, group))
     if found:
-        _direct(state, out, coordination, assigned=tuple(found))
+        _direct(state, out, assigned=tuple(found))
 
 
 def advance(state: State, out: GraphOutbox, coordination: Coordination) -> None:
@@ -283,14 +271,14 @@ def advance(state: State, out: GraphOutbox, coordination: Coordination) -> None:
     ):
         coordination.phase = SWITCHING
         use(state, out, coordination.version)
-        _direct(state, out, coordination, answer=True)
+        _direct(state, out, answer=True)
     if coordination.phase == SWITCHING and all(
         one is not None and min(one.using, one.oldest) >= coordination.version
         for one in _reports(state, coordination, joined_by=coordination.version)
     ):
         coordination.phase = IDLE
         state.versions.forget_before(coordination.version)
-        _direct(state, out, coordination)
+        _direct(state, out)
 
 
 def resume(state: State) -> None:
@@ -310,44 +298,29 @@ def _is_its_turn(state: State) -> bool:
 def _take_coordination(state: State, out: GraphOutbox) -> None:
     state.counters.takeovers += 1
     state.term = Term(state.term.number + 1, state.name)
-    state.number = 0
+    state.number = 1
     state.samples_sent = 0
     state.reported = None
     state.coordination = Coordination(state.term)
-    _direct(state, out, state.coordination, plans=None, answer=True)
+    out.flood(evolve(whole_directive(state), answer=True))
 
 
 def _direct(
     state: State,
     out: GraphOutbox,
-    coordination: Coordination,
     *,
-    plans: tuple[Plan, ...] | None = (),
+    plans: tuple[m.Plan, ...] = (),
     assigned: tuple[tuple[Version, Id, int], ...] = (),
     answer: bool = False,
 ) -> None:
-    """Tell all brokers something new; with no plans at all, everything that holds."""
+    """Tell all brokers something new."""
     state.number += 1
-    whole = plans is None
-    told = tuple(one.as_it_is() for one in state.versions.all()) if plans is None else plans
-    versions = state.versions
-    out.flood(
-        Directive(
-            term=coordination.term,
-            number=state.number,
-            using=versions.using,
-            oldest=versions.oldest,
-            plans=told,
-            assigned=assigned,
-            answer=answer,
-            whole=whole,
-        )
-    )
+    out.flood(directive(state, plans=plans, assigned=assigned, answer=answer))
 
 
 def _reports(
     state: State, coordination: Coordination, joined_by: Version | None = None
-) -> list[Report | None]:
+) -> list[m.Report | None]:
     """The last report of every broker that can be reached, and that a version joins."""
     own = report(state)
     routes = None if joined_by is None else state.versions.get(joined_by)
@@ -394,7 +367,7 @@ def _group_for(state: State, coordination: Coordination, routes: Routes, interes
     return least_added(routes.plan, state.topology.costs(), routes.groups, interest, matching)
 
 
-def _collect(state: State, coordination: Coordination, message: Samples) -> None:
+def _collect(state: State, coordination: Coordination, message: m.Samples) -> None:
     for one in message.documents:
         coordination.samples[one.id] = one
     while len(coordination.samples) > state.settings.samples:
@@ -413,7 +386,7 @@ def _expire_own(state: State, now: int) -> None:
         state.samples_sent = max(0, state.samples_sent - 1)
 
 
-def _passed_on(message: ToCoordinator) -> ToCoordinator:
+def _passed_on(message: m.ToCoordinator) -> m.ToCoordinator:
     return evolve(message, hops=message.hops + 1)
 
 

@@ -20,13 +20,8 @@ from typing import Final
 from attrs import evolve
 
 from gossamer.protocol.brokers.core.messages import Id
-from gossamer.protocol.brokers.graph.messages import (
-    NO_VERSION,
-    Confirm,
-    Document,
-    Return,
-    Version,
-)
+from gossamer.protocol.brokers.graph import messages as m
+from gossamer.protocol.brokers.graph.messages import Version
 from gossamer.protocol.brokers.graph.network_view import Matches
 from gossamer.protocol.brokers.graph.state import GraphOutbox, InFlight, Parked, State
 from gossamer.protocol.content.filters import Publication as Values
@@ -38,17 +33,17 @@ NO_HOP: Final = ""
 def publish(state: State, out: GraphOutbox, id_: Id, values: Values) -> None:
     """Send out what a client of this broker published."""
     state.counters.published += 1
-    document = Document(id_, id_, NO_VERSION, NO_GROUP, values)
+    document = m.Document(id_, id_, m.NO_VERSION, NO_GROUP, values)
     found = state.interests.match(values)
     _deliver(state, out, document, _here(state, found))
     _set_out(state, out, document, found)
 
 
-def on_document(state: State, out: GraphOutbox, source: str, document: Document) -> None:
+def on_document(state: State, out: GraphOutbox, source: str, document: m.Document) -> None:
     """Take a document of a neighbour: deliver it here, and pass it on."""
     routes = state.versions.get(document.version)
     if routes is None:
-        out.send(source, Return(document.issue, document.group))
+        out.send(source, m.Return(document.issue, document.group))
         return
     in_flight = state.in_flight.get((document.issue, document.group))
     if in_flight is None:
@@ -56,10 +51,10 @@ def on_document(state: State, out: GraphOutbox, source: str, document: Document)
     elif in_flight.source is None:
         in_flight.source = source
     elif in_flight.source != source:
-        out.send(source, Confirm(document.issue, document.group))
+        out.send(source, m.Confirm(document.issue, document.group))
 
 
-def on_confirm(state: State, out: GraphOutbox, source: str, message: Confirm) -> None:
+def on_confirm(state: State, out: GraphOutbox, source: str, message: m.Confirm) -> None:
     """All behind a link have a document."""
     in_flight = state.in_flight.get((message.issue, message.group))
     if in_flight is None or in_flight.pending.pop(source, None) is None:
@@ -68,7 +63,7 @@ def on_confirm(state: State, out: GraphOutbox, source: str, message: Confirm) ->
         _settle(state, out, in_flight)
 
 
-def on_return(state: State, out: GraphOutbox, source: str, message: Return) -> None:
+def on_return(state: State, out: GraphOutbox, source: str, message: m.Return) -> None:
     """A neighbour does not know a document's trees; it sets out anew once there are others."""
     in_flight = state.in_flight.get((message.issue, message.group))
     if in_flight is None or source not in in_flight.pending:
@@ -120,7 +115,7 @@ def _take(state: State, wanted: Callable[[Parked], bool]) -> list[Parked]:
 
 
 def _reissue(
-    state: State, out: GraphOutbox, document: Document, targets: frozenset[str] | None
+    state: State, out: GraphOutbox, document: m.Document, targets: frozenset[str] | None
 ) -> None:
     """Send a document out anew on the present trees, to some brokers."""
     state.counters.reissued += 1
@@ -128,11 +123,11 @@ def _reissue(
     if routes is not None and targets is not None:
         state.counters.lost += len(targets.difference(routes.plan.brokers))
     found = state.interests.match(document.values)
-    again = evolve(document, issue=state.new_id(), version=NO_VERSION, only=targets)
+    again = evolve(document, issue=state.new_id(), version=m.NO_VERSION, only=targets)
     _set_out(state, out, again, found)
 
 
-def _set_out(state: State, out: GraphOutbox, document: Document, found: Matches) -> None:
+def _set_out(state: State, out: GraphOutbox, document: m.Document, found: Matches) -> None:
     """Begin the way of a document on the trees in use; before there are any it waits."""
     routes = state.versions.present
     wanted = [one for one in found if _is_for(document, one) and one.broker != state.name]
@@ -147,7 +142,7 @@ def _set_out(state: State, out: GraphOutbox, document: Document, found: Matches)
 
 
 def _relay(
-    state: State, out: GraphOutbox, document: Document, source: str | None, found: Matches
+    state: State, out: GraphOutbox, document: m.Document, source: str | None, found: Matches
 ) -> None:
     routes = state.versions.get(document.version)
     assert routes is not None
@@ -174,7 +169,7 @@ def _relay(
 
 
 def _park(
-    state: State, out: GraphOutbox, document: Document, hop: str, targets: frozenset[str] | None
+    state: State, out: GraphOutbox, document: m.Document, hop: str, targets: frozenset[str] | None
 ) -> None:
     """Let a document wait for a link, or send it out on later trees if there are some."""
     if hop != NO_HOP and document.version < state.versions.using:
@@ -192,10 +187,10 @@ def _settle(state: State, out: GraphOutbox, in_flight: InFlight) -> None:
         return
     state.release(in_flight)
     if in_flight.source is not None:
-        out.send(in_flight.source, Confirm(in_flight.document.issue, in_flight.document.group))
+        out.send(in_flight.source, m.Confirm(in_flight.document.issue, in_flight.document.group))
 
 
-def _is_for(document: Document, interest: Id) -> bool:
+def _is_for(document: m.Document, interest: Id) -> bool:
     return document.only is None or interest.broker in document.only
 
 
@@ -203,7 +198,7 @@ def _here(state: State, found: Matches) -> Matches:
     return {one: filters for one, filters in found.items() if one.broker == state.name}
 
 
-def _deliver(state: State, out: GraphOutbox, document: Document, matched: Matches) -> None:
+def _deliver(state: State, out: GraphOutbox, document: m.Document, matched: Matches) -> None:
     """Hand a document to clients, but not to those that had it."""
     for interest in sorted(matched):
         session = state.hosted.get(interest)

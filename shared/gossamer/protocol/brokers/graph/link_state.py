@@ -8,20 +8,12 @@ then what the other does not.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from gossamer.protocol.brokers.core.messages import Id, unknown_neighbour
+from gossamer.protocol.brokers.graph import messages as m
 from gossamer.protocol.brokers.graph.forwarding import on_link_down, on_link_ready, on_version_used
-from gossamer.protocol.brokers.graph.messages import (
-    Directive,
-    InterestChanged,
-    LinksChanged,
-    LinkStateUpdate,
-    Plan,
-    Record,
-    Report,
-    Summary,
-    Version,
-)
+from gossamer.protocol.brokers.graph.messages import Version
 from gossamer.protocol.brokers.graph.state import GraphOutbox, Link, State
 from gossamer.protocol.content.filters import Filter
 
@@ -31,20 +23,19 @@ from gossamer.protocol.content.filters import Filter
 # earlier one. A broker never goes back to an earlier version.
 
 
-def whole_directive(state: State) -> Directive:
+def directive(state: State, **told: Any) -> m.Directive:
+    """What the broker obeys, with what is told besides."""
+    using, oldest = state.versions.using, state.versions.oldest
+    return m.Directive(state.term, state.number, using, oldest, **told)
+
+
+def whole_directive(state: State) -> m.Directive:
     """All that holds, for a neighbour that has missed some of it."""
-    versions = state.versions
-    return Directive(
-        term=state.term,
-        number=state.number,
-        using=versions.using,
-        oldest=versions.oldest,
-        plans=tuple(one.as_it_is() for one in versions.all()),
-        whole=True,
-    )
+    plans = tuple(one.as_it_is() for one in state.versions.all())
+    return directive(state, plans=plans, whole=True)
 
 
-def on_directive(state: State, out: GraphOutbox, source: str, directive: Directive) -> str | None:
+def on_directive(state: State, out: GraphOutbox, source: str, directive: m.Directive) -> str | None:
     """Carry out a directive and pass it on, unless it was heard already.
 
     Returns the name of a neighbour that is to be asked for what is missing before it, else None.
@@ -81,17 +72,17 @@ def use(state: State, out: GraphOutbox, version: Version) -> None:
         on_version_used(state, out, version)
 
 
-def _hold(state: State, plans: Iterable[Plan]) -> None:
+def _hold(state: State, plans: Iterable[m.Plan]) -> None:
     """Hold the versions that join this broker, also those of a coordinator of former neighbours."""
     for plan in plans:
         if state.name in plan.brokers and plan.version >= state.versions.oldest:
             state.versions.hold(plan)
 
 
-def report(state: State) -> Report:
+def report(state: State) -> m.Report:
     """How far this broker is."""
     versions = state.versions
-    return Report(state.term, state.name, versions.latest, versions.using, state.oldest_in_use)
+    return m.Report(state.term, state.name, versions.latest, versions.using, state.oldest_in_use)
 
 
 # No broker has told so much: who says so would leave no numbers for what comes.
@@ -104,7 +95,7 @@ def announce_links(state: State, out: GraphOutbox, besides: str | None = None) -
     """Tell all neighbours but one which links of this broker work."""
     links = {name: state.links[name].cost for name in sorted(state.links) if state.links[name].up}
     state.topology.set_links(state.name, links, out.now)
-    out.flood(LinksChanged(state.name, _next_number(state), links), besides)
+    out.flood(m.LinksChanged(state.name, _next_number(state), links), besides)
 
 
 def announce_interest(
@@ -115,22 +106,19 @@ def announce_interest(
     if more or less:
         state.interests.add(interest, more)
         state.interests.remove(interest, less)
-        out.flood(InterestChanged(state.name, _next_number(state), interest, more, less))
+        out.flood(m.InterestChanged(state.name, _next_number(state), interest, more, less))
 
 
-def summary(state: State) -> Summary:
+def summary(state: State) -> m.Summary:
     """How much is known here."""
-    return Summary(dict(sorted(state.topology.numbers.items())), state.term, state.number)
+    return m.Summary(dict(sorted(state.topology.numbers.items())), state.term, state.number)
 
 
-def record_of(state: State, broker: str) -> Record:
+def record_of(state: State, broker: str) -> m.Record:
     """All that is known of a broker."""
     interests = {one: state.interests.filters(one) for one in state.interests.of(broker)}
     links = state.topology.links.get(broker, {})
-    return Record(broker, state.topology.numbers[broker], dict(links), interests)
-
-
-# Links.
+    return m.Record(broker, state.topology.numbers[broker], dict(links), interests)
 
 
 def on_neighbour_up(state: State, out: GraphOutbox, name: str, cost: float) -> None:
@@ -153,7 +141,7 @@ def on_neighbour_down(state: State, out: GraphOutbox, name: str) -> None:
     on_link_down(state, out, name)
 
 
-def on_summary(state: State, out: GraphOutbox, source: str, message: Summary) -> None:
+def on_summary(state: State, out: GraphOutbox, source: str, message: m.Summary) -> None:
     """Tell a neighbour what it does not know, and send it documents if it knows as much."""
     for broker in sorted(state.topology.numbers):
         if state.topology.numbers[broker] > message.numbers.get(broker, -1):
@@ -177,7 +165,7 @@ def make_ready(state: State, out: GraphOutbox, name: str) -> None:
 # What other brokers tell.
 
 
-def on_update(state: State, out: GraphOutbox, source: str, update: LinkStateUpdate) -> bool:
+def on_update(state: State, out: GraphOutbox, source: str, update: m.LinkStateUpdate) -> bool:
     """Take over an update of a broker and pass it on; returns whether it was new.
 
     If one before it is missing, the neighbour is asked for it.
@@ -189,17 +177,17 @@ def on_update(state: State, out: GraphOutbox, source: str, update: LinkStateUpda
     if update.number <= known:
         state.counters.stale += 1
         return False
-    if not isinstance(update, Record) and update.number > known + 1:
+    if not isinstance(update, m.Record) and update.number > known + 1:
         out.send(source, summary(state))
         return False
     state.topology.numbers[update.broker] = update.number
     match update:
-        case Record(broker, _, links, interests):
+        case m.Record(broker, _, links, interests):
             state.topology.set_links(broker, links, out.now)
             state.interests.replace(broker, interests)
-        case LinksChanged(broker, _, links):
+        case m.LinksChanged(broker, _, links):
             state.topology.set_links(broker, links, out.now)
-        case InterestChanged(_, _, interest, added, removed):
+        case m.InterestChanged(_, _, interest, added, removed):
             state.interests.add(interest, added)
             state.interests.remove(interest, removed)
     out.flood(update, source)

@@ -22,14 +22,8 @@ from typing import Final, NamedTuple
 
 from attrs import frozen
 
-from gossamer.protocol.brokers.core.messages import (
-    FromClient,
-    Id,
-    NeighbourDown,
-    NeighbourGone,
-    Restarted,
-    TimerFired,
-)
+from gossamer.protocol.brokers.core import messages as core
+from gossamer.protocol.brokers.core.messages import Id
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.filters import Filter
 from gossamer.protocol.content.filters import Publication as Values
@@ -257,8 +251,15 @@ class Planned:
     before: float
 
 
-FromHost = NeighbourUp | NeighbourDown | NeighbourGone | Planned | TimerFired | Restarted
-Message = FromClient | BetweenBrokers | FromHost
+FromHost = (
+    NeighbourUp
+    | core.NeighbourDown
+    | core.NeighbourGone
+    | Planned
+    | core.TimerFired
+    | core.Restarted
+)
+Message = core.FromClient | BetweenBrokers | FromHost
 
 
 # Documents and subscriptions by keywords (Sec. VII-A), said with attributes and filters.

@@ -126,7 +126,6 @@ class TopologyMap:
 # What a client asks for, all its filters, is one subscription: a disjunction, as a set of keywords
 # is (Sec. VII-A). So a client is in one group, and gets a document on one tree.
 
-
 Matches = dict[Id, list[Filter]]
 """Subscriptions that a document matches, and by which of their filters."""
 
@@ -198,13 +197,8 @@ class InterestTable:
         return found
 
     def _enter(self, interest: Id, wanted: Filter) -> None:
-        place = self._index.place_of(wanted)
-        if place is None:
-            place = self._index.add(wanted, _MARK)
-            self._places[place] = (wanted, set())
-        else:
-            self._index.add_again(place)
-        self._places[place][1].add(interest)
+        place = self._index.add(wanted, _MARK)
+        self._places.setdefault(place, (wanted, set()))[1].add(interest)
 
     def _leave(self, interest: Id, wanted: Filter) -> None:
         place = self._index.place_of(wanted)

@@ -15,30 +15,23 @@ from gossamer.protocol.brokers.core.messages import Id
 from gossamer.protocol.brokers.graph.messages import Plan as TreePlan
 from gossamer.protocol.brokers.graph.messages import Planned
 from gossamer.protocol.brokers.graph.settings import HYBRID, MULT, MULT2, SINGLE, TRIED, Problem
+from gossamer.protocol.dissemination import strategies
 from gossamer.protocol.dissemination.cost import Sample, make_sample, price
 from gossamer.protocol.dissemination.graph import NONE, Graph, make_graph, make_workspace
 from gossamer.protocol.dissemination.plan import Plan, make_plan
 from gossamer.protocol.dissemination.spanning import Trees, make_trees
-from gossamer.protocol.dissemination.strategies import (
-    Routes,
-    route_by_shortest_paths,
-    route_hybrid,
-    route_mult,
-    route_mult2,
-    route_single,
-    route_tried,
-)
+from gossamer.protocol.dissemination.strategies import Routes
 from gossamer.protocol.kernel.errors import InvariantError
 
 NEIGHBOURS: Final = 32
 """Others that MULT2 judges a group with."""
 
 _ROUTES: Final[Mapping[str, Callable[[Plan], Routes]]] = {
-    SINGLE: route_single,
-    MULT: route_mult,
-    MULT2: lambda plan: route_mult2(plan, NEIGHBOURS),
-    HYBRID: lambda plan: route_hybrid(plan, neighbours=NEIGHBOURS),
-    TRIED: lambda plan: route_tried(plan)[0],
+    SINGLE: strategies.route_single,
+    MULT: strategies.route_mult,
+    MULT2: lambda plan: strategies.route_mult2(plan, NEIGHBOURS),
+    HYBRID: lambda plan: strategies.route_hybrid(plan, neighbours=NEIGHBOURS),
+    TRIED: lambda plan: strategies.route_tried(plan)[0],
 }
 
 Links = Sequence[tuple[int, int, float]]
@@ -113,7 +106,7 @@ def least_added(
 
 
 def _shortest_paths(plan: Plan) -> Routes:
-    return route_by_shortest_paths(plan, 0)
+    return strategies.route_by_shortest_paths(plan, 0)
 
 
 def _graph_of(brokers: int, links: Links) -> Graph:

@@ -75,9 +75,6 @@ class GraphSettings:
             raise ConfigError("absence", self.absence, "a number of microseconds from 0 on")
 
 
-# What trees are made for, as the coordinator asks its host.
-
-
 @frozen
 class Problem:
     """What trees are made for.

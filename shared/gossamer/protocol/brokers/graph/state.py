@@ -10,22 +10,11 @@ from gossamer.protocol.brokers.core import state as core
 from gossamer.protocol.brokers.core.effects import Outbox
 from gossamer.protocol.brokers.core.messages import Id
 from gossamer.protocol.brokers.core.state import BrokerState, Session, first_number
-from gossamer.protocol.brokers.graph.messages import (
-    NO_TERM,
-    NO_VERSION,
-    BetweenBrokers,
-    Document,
-    Plan,
-    Report,
-    Sampled,
-    Term,
-    Version,
-)
+from gossamer.protocol.brokers.graph import messages as m
+from gossamer.protocol.brokers.graph.messages import Term, Version
 from gossamer.protocol.brokers.graph.network_view import InterestTable, TopologyMap
 from gossamer.protocol.brokers.graph.settings import GraphSettings
 from gossamer.protocol.content.filters import Filter
-
-# The versions of trees that a broker holds: on which tree, and by which neighbour, to whom.
 
 
 @define(eq=False)
@@ -37,7 +26,7 @@ class Routes:
         groups: the tree of each subscription, those included that came later.
     """
 
-    plan: Plan
+    plan: m.Plan
     groups: dict[Id, int]
     _name: str
     _ways: dict[int, dict[str, str]] = field(factory=dict)
@@ -48,7 +37,7 @@ class Routes:
             self._ways[group] = self._ways_of(group)
         return self._ways[group].get(broker)
 
-    def as_it_is(self) -> Plan:
+    def as_it_is(self) -> m.Plan:
         """The plan with the subscriptions that came later."""
         return evolve(self.plan, groups=dict(sorted(self.groups.items())))
 
@@ -80,8 +69,8 @@ class Versions:
     """
 
     name: str
-    using: Version = NO_VERSION
-    oldest: Version = NO_VERSION
+    using: Version = m.NO_VERSION
+    oldest: Version = m.NO_VERSION
     _held: dict[Version, Routes] = field(factory=dict)
 
     def get(self, version: Version) -> Routes | None:
@@ -96,13 +85,13 @@ class Versions:
     @property
     def latest(self) -> Version:
         """The latest version held."""
-        return max(self._held, default=NO_VERSION)
+        return max(self._held, default=m.NO_VERSION)
 
     def all(self) -> list[Routes]:
         """Everything held, the oldest first."""
         return [self._held[version] for version in sorted(self._held)]
 
-    def hold(self, plan: Plan) -> None:
+    def hold(self, plan: m.Plan) -> None:
         """Hold a version from now on; of one that is held, take over what is new."""
         held = self._held.get(plan.version)
         if held is None:
@@ -115,9 +104,6 @@ class Versions:
         self.oldest = max(self.oldest, version)
         for one in [one for one in self._held if one < min(version, self.using)]:
             del self._held[one]
-
-
-# What a broker of a general graph counts.
 
 
 @define
@@ -207,7 +193,7 @@ class InFlight:
         pending: by neighbour, the brokers behind it that the document is for.
     """
 
-    document: Document
+    document: m.Document
     source: str | None
     pending: dict[str, frozenset[str]] = field(factory=dict)
 
@@ -221,7 +207,7 @@ class Parked:
         targets: the brokers that it is for; None for all that match.
     """
 
-    document: Document
+    document: m.Document
     hop: str
     targets: frozenset[str] | None
 
@@ -246,12 +232,12 @@ class Coordination:
 
     term: Term
     phase: str = IDLE
-    version: Version = NO_VERSION
+    version: Version = m.NO_VERSION
     question: int = 0
     forced: bool = False
     planned_at: int | None = None
-    reports: dict[str, Report] = field(factory=dict)
-    samples: OrderedDict[Id, Sampled] = field(factory=OrderedDict)
+    reports: dict[str, m.Report] = field(factory=dict)
+    samples: OrderedDict[Id, m.Sampled] = field(factory=OrderedDict)
 
 
 @define(eq=False, kw_only=True)
@@ -281,16 +267,16 @@ class State(BrokerState):
     topology: TopologyMap
     interests: InterestTable
     versions: Versions
-    term: Term = NO_TERM
+    term: Term = m.NO_TERM
     number: int = 0
-    reported: Report | None = None
+    reported: m.Report | None = None
     links: dict[str, Link] = field(factory=dict)
     hosted: dict[Id, GraphSession] = field(factory=dict)
     in_flight: dict[tuple[Id, int], InFlight] = field(factory=dict)
     under_way: Counter[Version] = field(factory=Counter)
     parked: deque[Parked] = field(factory=deque)
     delivered: OrderedDict[Id, set[str]] = field(factory=OrderedDict)
-    samples: deque[Sampled] = field(factory=deque)
+    samples: deque[m.Sampled] = field(factory=deque)
     samples_sent: int = 0
     coordination: Coordination | None = None
     counters: Counters = field(factory=Counters)
@@ -339,21 +325,18 @@ class State(BrokerState):
         return min([self.versions.using, *self.under_way])
 
 
-# The effects of one message at a graph broker.
-
-
 class GraphOutbox(Outbox[State]):
     """Collects effects, and counts them; nothing is sent on a link that does not work."""
 
     __slots__ = ()
 
-    def send(self, neighbour: str, message: BetweenBrokers) -> None:
+    def send(self, neighbour: str, message: m.BetweenBrokers) -> None:
         """Send a message to a neighbour, if its link works."""
         link = self._state.links.get(neighbour)
         if link is not None and link.up:
             super().send(neighbour, message)
 
-    def flood(self, message: BetweenBrokers, besides: str | None = None) -> None:
+    def flood(self, message: m.BetweenBrokers, besides: str | None = None) -> None:
         """Send a message to all neighbours but one."""
         for name in sorted(self._state.links):
             if name != besides:

@@ -13,13 +13,7 @@ from collections.abc import Iterator
 from attrs import evolve
 
 from gossamer.protocol.brokers.core.messages import Hop, neighbour
-from gossamer.protocol.brokers.scot.messages import (
-    ProxyNotification,
-    Relay,
-    Subscription,
-    Synchronise,
-    Unsubscription,
-)
+from gossamer.protocol.brokers.scot import messages as m
 from gossamer.protocol.brokers.scot.state import ScotOutbox, State, wrong_clusters
 from gossamer.protocol.brokers.scot.table import Entry
 from gossamer.protocol.brokers.scot.topology import BrokerLabel, ClusterBitVector
@@ -79,7 +73,7 @@ def host_cluster(state: State) -> ClusterBitVector:
     return ClusterBitVector.of(state.cluster)
 
 
-def on_subscription(state: State, out: ScotOutbox, hop: Hop, message: Subscription) -> None:
+def on_subscription(state: State, out: ScotOutbox, hop: Hop, message: m.Subscription) -> None:
     """Take a subscription of a neighbour.
 
     Raises `RemoteProtocolError`, and leaves everything as it was, unless its one bit is that of the
@@ -95,7 +89,7 @@ def on_subscription(state: State, out: ScotOutbox, hop: Hop, message: Subscripti
         pass_on_again(state, out, known)
 
 
-def _take(state: State, out: ScotOutbox, hop: Hop, message: Subscription) -> None:
+def _take(state: State, out: ScotOutbox, hop: Hop, message: m.Subscription) -> None:
     known = state.table.get(message.id)
     if state.take_over.has_ended(hop.name, message.id):
         state.counters.stale += 1
@@ -115,7 +109,7 @@ def subscribe(state: State, out: ScotOutbox, entry: Entry) -> None:
         pass_on(state, out, entry)
 
 
-def on_unsubscription(state: State, out: ScotOutbox, hop: Hop, message: Unsubscription) -> None:
+def on_unsubscription(state: State, out: ScotOutbox, hop: Hop, message: m.Unsubscription) -> None:
     """Take an unsubscription of a neighbour."""
     known = state.table.get(message.id)
     if known is None or known.hop != hop:
@@ -146,7 +140,7 @@ def unsubscribe(state: State, out: ScotOutbox, entry: Entry) -> None:
         pass_on_end(state, out, entry)
 
 
-def _check_host(state: State, hop: Hop, message: Subscription) -> None:
+def _check_host(state: State, hop: Hop, message: m.Subscription) -> None:
     sender = state.labels[hop.name].cluster
     if message.host != ClusterBitVector.of(sender):
         raise wrong_clusters(
@@ -157,15 +151,15 @@ def _check_host(state: State, hop: Hop, message: Subscription) -> None:
 def synchronise(state: State, out: ScotOutbox, neighbour: str) -> None:
     """Tell a neighbour whose link came up all that stands on it; beyond the paper."""
     told = (
-        Subscription(entry.id, entry.filter, entry.host)
+        m.Subscription(entry.id, entry.filter, entry.host)
         for entry in state.table
         if entry.id not in state.covered and neighbour in _next_brokers(state, entry)
     )
     anew = neighbour in state.unknown
-    out.send(neighbour, Synchronise(tuple(told), anew, state.complete))
+    out.send(neighbour, m.Synchronise(tuple(told), anew, state.complete))
 
 
-def on_synchronise(state: State, out: ScotOutbox, hop: Hop, message: Synchronise) -> None:
+def on_synchronise(state: State, out: ScotOutbox, hop: Hop, message: m.Synchronise) -> None:
     """Take over what a neighbour tells: first what is new, then away with what is no more.
 
     From a neighbour without memory only subscriptions of its own clients are taken away: it may
@@ -205,7 +199,7 @@ def _note_heard(state: State, out: ScotOutbox, name: str) -> None:
                 synchronise(state, out, other)
 
 
-def _is_void(state: State, hop: Hop, entry: Entry, message: Synchronise) -> bool:
+def _is_void(state: State, hop: Hop, entry: Entry, message: m.Synchronise) -> bool:
     """Whether a subscription that a neighbour does not tell of is no more."""
     own = entry.id.broker == hop.name
     backed_up = state.takes_over(hop.name)
@@ -218,13 +212,13 @@ def introduce(state: State, out: ScotOutbox, neighbour: str) -> None:
     """Tell a neighbour whose link came up what it should know of."""
     for entry in state.table:
         if entry.id not in state.covered and neighbour in _next_brokers(state, entry):
-            out.send(neighbour, Subscription(entry.id, entry.filter, entry.host))
+            out.send(neighbour, m.Subscription(entry.id, entry.filter, entry.host))
 
 
 def pass_on(state: State, out: ScotOutbox, entry: Entry) -> None:
     """Send a subscription where it goes on from here."""
     for name in _next_brokers(state, entry):
-        out.send(name, Subscription(entry.id, entry.filter, entry.host))
+        out.send(name, m.Subscription(entry.id, entry.filter, entry.host))
 
 
 def pass_on_again(state: State, out: ScotOutbox, entry: Entry) -> None:
@@ -239,7 +233,7 @@ def pass_on_again(state: State, out: ScotOutbox, entry: Entry) -> None:
 def pass_on_end(state: State, out: ScotOutbox, gone: Entry) -> None:
     """Send the end of a subscription where that has gone."""
     for name in _next_brokers(state, gone):
-        out.send(name, Unsubscription(gone.id))
+        out.send(name, m.Unsubscription(gone.id))
 
 
 def _next_brokers(state: State, entry: Entry) -> Iterator[str]:
@@ -270,8 +264,7 @@ def _next_brokers(state: State, entry: Entry) -> Iterator[str]:
 # - and whatever else a broker missed while it was dead is no more once all its neighbours have told
 #   it what stands, and it has told them (`broadcast.on_synchronise`).
 
-
-Relayed = Subscription | Unsubscription | ProxyNotification
+Relayed = m.Subscription | m.Unsubscription | m.ProxyNotification
 
 
 def relay(state: State, out: ScotOutbox, name: str, message: Relayed) -> None:
@@ -280,14 +273,14 @@ def relay(state: State, out: ScotOutbox, name: str, message: Relayed) -> None:
     for path in _ways(state, there):
         first = _working(state, path[0])
         if first is not None:
-            out.send(first, Relay(message, here, path[1:]))
+            out.send(first, m.Relay(message, here, path[1:]))
             return
     state.counters.lost += 1
-    if isinstance(message, Subscription) and state.table.get(message.id) is not None:
+    if isinstance(message, m.Subscription) and state.table.get(message.id) is not None:
         state.take_over.doubt(message.id)
 
 
-def on_relay(state: State, out: ScotOutbox, hop: Hop, message: Relay) -> None:
+def on_relay(state: State, out: ScotOutbox, hop: Hop, message: m.Relay) -> None:
     """Hand a subscription on, or take it as if it came from where it says.
 
     Raises `RemoteProtocolError`, and leaves everything as it was, for a path that does not lead to
@@ -304,12 +297,12 @@ def on_relay(state: State, out: ScotOutbox, hop: Hop, message: Relay) -> None:
     origin = state.named(label)
     if origin is not None:
         _take_relayed(state, out, neighbour(origin), message.message)
-    elif isinstance(message.message, Subscription):
+    elif isinstance(message.message, m.Subscription):
         # Where it comes from has yet to say its name, and will tell it then.
         state.counters.lost += 1
 
 
-def hand_on(state: State, out: ScotOutbox, message: Relay) -> None:
+def hand_on(state: State, out: ScotOutbox, message: m.Relay) -> None:
     """Send what is relayed to the next broker on its path, or do what that would do.
 
     If that was dead and is back, it may not know what was done in its place: an end is seen to by
@@ -323,27 +316,27 @@ def hand_on(state: State, out: ScotOutbox, message: Relay) -> None:
         state.counters.lost += name is None
     elif not (message.origin.region != there.region == state.position.label.region):
         return  # Only this leads to it: if it is dead, it is told when it is back.
-    elif not isinstance(message.message, ProxyNotification) and (
-        name is None or isinstance(message.message, Unsubscription)
+    elif not isinstance(message.message, m.ProxyNotification) and (
+        name is None or isinstance(message.message, m.Unsubscription)
     ):
         _in_place_of(state, out, there, message)
 
 
-def _in_place_of(state: State, out: ScotOutbox, dead: BrokerLabel, message: Relay) -> None:
+def _in_place_of(state: State, out: ScotOutbox, dead: BrokerLabel, message: m.Relay) -> None:
     name = state.named(dead)
     if name is None:
         return
     _take_relayed(state, out, neighbour(name), message.message)
     for other in sorted(state.secondary.values()):
         if other != name and other not in state.down:
-            out.send(other, Relay(message.message, dead, ()))
+            out.send(other, m.Relay(message.message, dead, ()))
     for region in sorted(state.position.primary - {message.origin.region}):
         beside = state.primary_in(region)
         if beside is None or beside in state.down:
             state.counters.lost += 1
         else:
             path = (BrokerLabel(region, dead.cluster),)
-            out.send(beside, Relay(message.message, dead, path))
+            out.send(beside, m.Relay(message.message, dead, path))
 
 
 def _working(state: State, label: BrokerLabel) -> str | None:
@@ -365,9 +358,9 @@ def _ways(state: State, there: BrokerLabel) -> list[tuple[BrokerLabel, ...]]:
 
 
 def _take_relayed(state: State, out: ScotOutbox, hop: Hop, message: Relayed) -> None:
-    if isinstance(message, ProxyNotification):
+    if isinstance(message, m.ProxyNotification):
         state.take_over.stand_in(state, out, message.notification, message.cluster)
-    elif isinstance(message, Subscription):
+    elif isinstance(message, m.Subscription):
         on_subscription(state, out, hop, message)
     else:
         if hop.name not in state.down:

@@ -7,39 +7,18 @@ from typing import Any, Final, get_args
 
 from attrs import evolve
 
+from gossamer.protocol.brokers.core import messages as core
 from gossamer.protocol.brokers.core.broker import Broker, NewIndex, Routing, SharedIndex, name_in
 from gossamer.protocol.brokers.core.clients import Labelled, read_filters, read_ids
-from gossamer.protocol.brokers.core.messages import (
-    Attach,
-    FromClient,
-    Hop,
-    Id,
-    NeighbourDown,
-    NeighbourGone,
-    Restarted,
-    client,
-    neighbour,
-    unknown_neighbour,
-)
-from gossamer.protocol.brokers.core.plain_data import read_name
+from gossamer.protocol.brokers.core.messages import Hop, Id, client, neighbour
 from gossamer.protocol.brokers.core.state import Session, first_number
 from gossamer.protocol.brokers.scot import broadcast
 from gossamer.protocol.brokers.scot import codec as dumping
+from gossamer.protocol.brokers.scot import messages as m
 from gossamer.protocol.brokers.scot.codec import CODEC
-from gossamer.protocol.brokers.scot.messages import (
-    BetweenBrokers,
-    Carrying,
-    InputQueue,
-    NeighbourAnnounced,
-    NeighbourUp,
-    Numbered,
-    OverlayGrown,
-    WaitedEnough,
-    WindowEnded,
-)
 from gossamer.protocol.brokers.scot.routing import ALGORITHMS, Algorithm
 from gossamer.protocol.brokers.scot.settings import BID, Counters, ScotSettings
-from gossamer.protocol.brokers.scot.state import ScotOutbox, State, new_table
+from gossamer.protocol.brokers.scot.state import LinkStatusTable, ScotOutbox, State
 from gossamer.protocol.brokers.scot.table import Catalogue, Entry, Numbers, RoutingTable
 from gossamer.protocol.brokers.scot.take_over import Bystander, TakeOver
 from gossamer.protocol.brokers.scot.take_over_memory import NO_TAKE_OVER, NoTakeOver, TakeOverMemory
@@ -51,7 +30,7 @@ from gossamer.protocol.kernel.errors import LocalProtocolError
 
 
 def on_link(
-    state: State, out: ScotOutbox, message: NeighbourUp | NeighbourDown | NeighbourGone
+    state: State, out: ScotOutbox, message: m.NeighbourUp | core.NeighbourDown | core.NeighbourGone
 ) -> None:
     """A link works, or does not; what that means for taking over.
 
@@ -61,19 +40,19 @@ def on_link(
     """
     before = state.take_over.backups(state)
     match message:
-        case NeighbourUp():
+        case m.NeighbourUp():
             _on_up(state, out, message)
-        case NeighbourDown(name) | NeighbourGone(name):
+        case core.NeighbourDown(name) | core.NeighbourGone(name):
             _check(state, name)
             state.down.add(name)
             state.unknown.discard(name)
-    works = isinstance(message, NeighbourUp)
+    works = isinstance(message, m.NeighbourUp)
     state.take_over.link_changed(state, out, message.name, before, works=works)
-    if isinstance(message, NeighbourGone):
+    if isinstance(message, core.NeighbourGone):
         _forget(state, out, message.name)
 
 
-def grow(state: State, message: OverlayGrown) -> None:
+def grow(state: State, message: m.OverlayGrown) -> None:
     """Make room for more neighbours, which introduce themselves when their links work.
 
     The tables stay: what a new neighbour should know it is told then, and what it makes known comes
@@ -98,7 +77,7 @@ def grow(state: State, message: OverlayGrown) -> None:
     state.position = evolve(position, clusters=message.clusters, primary=frozenset(message.primary))
 
 
-def _on_up(state: State, out: ScotOutbox, message: NeighbourUp) -> None:
+def _on_up(state: State, out: ScotOutbox, message: m.NeighbourUp) -> None:
     first = message.name not in state.labels
     state.add_neighbour(message.name, message.label)
     _note_settings(state, message)
@@ -112,9 +91,9 @@ def _on_up(state: State, out: ScotOutbox, message: NeighbourUp) -> None:
         ALGORITHMS[state.settings.routing].introduce(state, out, message.name)
 
 
-def _note_settings(state: State, message: NeighbourUp) -> None:
+def _note_settings(state: State, message: m.NeighbourUp) -> None:
     takes_over = state.settings.take_over
-    if isinstance(message, NeighbourAnnounced):
+    if isinstance(message, m.NeighbourAnnounced):
         takes_over = message.takes_over
     if takes_over:
         state.not_taking_over.discard(message.name)
@@ -124,7 +103,7 @@ def _note_settings(state: State, message: NeighbourUp) -> None:
 
 def _check(state: State, name: str) -> None:
     if name not in state.labels:
-        raise unknown_neighbour(name)
+        raise core.unknown_neighbour(name)
 
 
 def _forget(state: State, out: ScotOutbox, name: str) -> None:
@@ -143,13 +122,14 @@ def _forget(state: State, out: ScotOutbox, name: str) -> None:
 
 
 # Messages that change nothing of how notifications are treated; what ends a window may.
-_CHANGING_NOTHING: Final = frozenset((*get_args(Carrying), WindowEnded, InputQueue))
+_CHANGING_NOTHING: Final = frozenset((*get_args(m.Carrying), m.WindowEnded, m.InputQueue))
 
 
 class ScotRouting(Routing[State, ScotOutbox]):
     """Subscriptions are broadcast in two steps, notifications take their reverse paths."""
 
     codec = CODEC
+    reads = read_ids, read_filters
 
     def begin(self, state: State, now: int, message: object) -> ScotOutbox:
         """Count messages that may change how notifications are treated."""
@@ -159,18 +139,20 @@ class ScotRouting(Routing[State, ScotOutbox]):
 
     # Clients
 
-    def from_client(self, state: State, out: ScotOutbox, name: str, message: FromClient) -> None:
+    def from_client(
+        self, state: State, out: ScotOutbox, name: str, message: core.FromClient
+    ) -> None:
         """As all brokers do, around which taking over has a say."""
         state.take_over.from_client(state, out, name, message, super().from_client)
 
-    def new_session(self, state: State, out: ScotOutbox, name: str, message: Attach) -> Session:
+    def new_session(
+        self, state: State, out: ScotOutbox, name: str, message: core.Attach
+    ) -> Session:
         """Raises `ClientError` for a client whose own broker is there."""
-        del message
         state.take_over.attach(state, out, name)
         return Session(name)
 
     def detached(self, state: State, out: ScotOutbox, session: Session) -> None:
-        """Nothing is kept for the client any more."""
         state.take_over.detach(state, out, session.name)
 
     def subscribe(
@@ -201,32 +183,23 @@ class ScotRouting(Routing[State, ScotOutbox]):
     def acknowledge(
         self, state: State, out: ScotOutbox, session: Session, ids: tuple[Id, ...]
     ) -> None:
-        """Keep notifications of the client no longer."""
         state.take_over.acknowledge(state, out, session.name, ids)
 
     def filters_of(self, state: State, session: Session) -> tuple[Labelled, Labelled]:
-        """Subscriptions as the table has them."""
         wanted = ((label, state.table[id_].filter) for label, id_ in session.subscriptions.items())
         return tuple(wanted), tuple(session.advertisements.items())
-
-    def read_session(self, data: list[Any]) -> Session:
-        """Labels of identifiers, and of the filters announced."""
-        name, subscriptions, advertisements = data
-        held = read_ids(subscriptions), read_filters(advertisements)
-        return Session(read_name(name, "client"), *held)
 
     # Neighbours
 
     def is_neighbour(self, state: State, name: str) -> bool:
-        """Whether the place of the broker is known."""
         return name in state.labels
 
-    def kind_of(self, message: BetweenBrokers) -> str:
+    def kind_of(self, message: m.BetweenBrokers) -> str:
         """What is numbered counts as what it is."""
-        return type(message.message if isinstance(message, Numbered) else message).__name__
+        return type(message.message if isinstance(message, m.Numbered) else message).__name__
 
     def on_message(
-        self, state: State, out: ScotOutbox, source: Hop, message: BetweenBrokers
+        self, state: State, out: ScotOutbox, source: Hop, message: m.BetweenBrokers
     ) -> None:
         """Route it by the algorithm in use, around which taking over has a say."""
         route = _algorithm(state).on_message
@@ -237,18 +210,18 @@ class ScotRouting(Routing[State, ScotOutbox]):
     def on_host(self, state: State, out: ScotOutbox, message: Any) -> None:
         """Take note of links, of a restart, of queues, and of who is not waited for."""
         match message:
-            case NeighbourUp() | NeighbourDown() | NeighbourGone():
+            case m.NeighbourUp() | core.NeighbourDown() | core.NeighbourGone():
                 on_link(state, out, message)
-            case Restarted():
+            case core.Restarted():
                 state.down = set(state.labels)
                 state.behind = set(state.labels)
                 state.heard.clear()
                 state.waited = state.joined = False
-            case OverlayGrown():
+            case m.OverlayGrown():
                 grow(state, message)
-            case WaitedEnough():
+            case m.WaitedEnough():
                 state.waited = True
-            case WindowEnded(queues, waiting):
+            case m.WindowEnded(queues, waiting):
                 before = state.goes_by_loads
                 state.links.update(queues)
                 state.revision += before or state.goes_by_loads
@@ -259,13 +232,8 @@ class ScotRouting(Routing[State, ScotOutbox]):
 
     # As plain data
 
-    def dump(self, state: State) -> dict[str, Any]:
-        """Routing table, neighbours, and what was promised."""
-        return dumping.dump(state)
-
-    def load(self, state: State, data: Mapping[str, Any]) -> None:
-        """Take these up again."""
-        dumping.load(state, data)
+    dump = staticmethod(dumping.dump)
+    load = staticmethod(dumping.load)
 
 
 def _algorithm(state: State) -> Algorithm:
@@ -314,7 +282,9 @@ class ScotBroker(Broker[State, ScotOutbox]):
             settings=settings,
             table=RoutingTable(catalogue or Catalogue(new_index)),
             next_number=first,
-            links=new_table(settings),
+            links=LinkStatusTable(
+                settings.threshold, inputs=settings.input_queues, own=settings.own_threshold
+            ),
             take_over=_taking_over(settings, first, mixed=mixed),
             returned=incarnation > 0,
         )
@@ -385,10 +355,6 @@ class ScotBroker(Broker[State, ScotOutbox]):
         """
         self._state.revision += 1
         self._state.table.add_all(numbers, name)
-
-    def clients(self) -> Sequence[Session]:
-        """The attached clients; these and what follows are for looking at, not for changing."""
-        return tuple(self._state.clients.values())
 
     @property
     def table_size(self) -> int:

@@ -23,47 +23,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from gossamer.protocol.brokers.core.codec import (
-    COUNT,
-    FILTER,
-    FLAG,
-    FROM_CLIENT,
-    GIVEN_ID,
-    ID,
-    MAX_STANDING,
-    NAME,
-    VALUES,
-    Codec,
-    Kinds,
-    Part,
-    Shape,
-    many,
-    maybe,
-    same,
-    shape,
-)
-from gossamer.protocol.brokers.core.messages import (
-    ClientAcknowledge,
-    DumpError,
-    Hop,
-    Id,
-    NeighbourDown,
-    NeighbourGone,
-    Restarted,
-)
-from gossamer.protocol.brokers.core.plain_data import malformed, read_name, read_whole
+from gossamer.protocol.brokers.core import codec as c
+from gossamer.protocol.brokers.core import messages as core
+from gossamer.protocol.brokers.core.codec import Codec, Part, Shape
+from gossamer.protocol.brokers.core.messages import Hop, Id
+from gossamer.protocol.brokers.core.plain_data import read_whole
 from gossamer.protocol.brokers.scot import messages as m
 from gossamer.protocol.brokers.scot.state import State
 from gossamer.protocol.brokers.scot.table import Entry
-from gossamer.protocol.brokers.scot.take_over_memory import (
-    ReplicatedPromises,
-    TakeOverMemory,
-)
-from gossamer.protocol.brokers.scot.topology import (
-    MAX_CLUSTERS,
-    BrokerLabel,
-    ClusterBitVector,
-)
+from gossamer.protocol.brokers.scot.take_over_memory import ReplicatedPromises, TakeOverMemory
+from gossamer.protocol.brokers.scot.topology import MAX_CLUSTERS, BrokerLabel, ClusterBitVector
 from gossamer.protocol.content import filters
 
 MAX_BIDS: Final = 100_000
@@ -73,48 +42,40 @@ MAX_PATH: Final = 3
 """Brokers that a relayed subscription still goes to."""
 
 _read_bits: Final = read_whole(0, (1 << MAX_CLUSTERS) - 1)
-_read_cluster: Final = read_whole(0, MAX_CLUSTERS - 1)
-
-
-def _read_label(data: object, field: str) -> BrokerLabel:
-    if type(data) is not list or len(data) != 2:
-        raise malformed(field, data, "a region and a cluster")
-    return BrokerLabel(read_name(data[0], field), _read_cluster(data[1], field))
-
 
 _VECTOR: Final = Part(
     lambda one: one.bits, lambda data, field: ClusterBitVector(_read_bits(data, field))
 )
-_CLUSTER: Final = Part(same, _read_cluster)
-_PLACE: Final = Part(list, _read_label)
-_LABELS: Final = many(NAME, MAX_STANDING)
+_CLUSTER: Final = Part(c.same, read_whole(0, MAX_CLUSTERS - 1))
+_PLACE: Final = c.row("a region and a cluster", c.NAME, _CLUSTER, kind=BrokerLabel)
+_LABELS: Final = c.many(c.NAME, c.MAX_STANDING)
 
 
 def _one(name: str, one: Shape) -> Part:
-    return Kinds({name: one}).part
+    return c.Kinds({name: one}).part
 
 
-_SUBSCRIPTION: Final = shape(m.Subscription, ID, FILTER, _VECTOR)
-_UNSUBSCRIPTION: Final = shape(m.Unsubscription, ID)
-_NOTIFICATION: Final = shape(m.Notification, ID, VALUES, _VECTOR)
+_SUBSCRIPTION: Final = c.shape(m.Subscription, c.ID, c.FILTER, _VECTOR)
+_UNSUBSCRIPTION: Final = c.shape(m.Unsubscription, c.ID)
+_NOTIFICATION: Final = c.shape(m.Notification, c.ID, c.VALUES, _VECTOR)
 _CARRIED: Final = _one("notification", _NOTIFICATION)
-_PROXY: Final = shape(m.ProxyNotification, _CARRIED, _CLUSTER)
-_UNACKNOWLEDGED: Final = shape(m.UnacknowledgedDelivery, NAME, _CARRIED, _LABELS)
-_PROMISED: Final = shape(m.Promised, NAME, NAME, ID, FILTER)
-_ALL_PROMISED: Final = many(_one("promised", _PROMISED), MAX_STANDING)
-_ALL_UNACKNOWLEDGED: Final = many(_one("unacknowledged", _UNACKNOWLEDGED), MAX_STANDING)
+_PROXY: Final = c.shape(m.ProxyNotification, _CARRIED, _CLUSTER)
+_UNACKNOWLEDGED: Final = c.shape(m.UnacknowledgedDelivery, c.NAME, _CARRIED, _LABELS)
+_PROMISED: Final = c.shape(m.Promised, c.NAME, c.NAME, c.ID, c.FILTER)
+_ALL_PROMISED: Final = c.many(_one("promised", _PROMISED), c.MAX_STANDING)
+_ALL_UNACKNOWLEDGED: Final = c.many(_one("unacknowledged", _UNACKNOWLEDGED), c.MAX_STANDING)
 
-_INPUT_QUEUE: Final = shape(m.InputQueue, COUNT, COUNT, COUNT)
+_INPUT_QUEUE: Final = c.shape(m.InputQueue, c.COUNT, c.COUNT, c.COUNT)
 
 _TRACKED: Final = {
     "subscription": _SUBSCRIPTION,
     "unsubscription": _UNSUBSCRIPTION,
     "notification": _NOTIFICATION,
-    "detour": shape(m.Detour, _CARRIED, _CLUSTER),
-    "bypass": shape(m.Bypass, _CARRIED, _CLUSTER, NAME, NAME),
-    "relay": shape(
+    "detour": c.shape(m.Detour, _CARRIED, _CLUSTER),
+    "bypass": c.shape(m.Bypass, _CARRIED, _CLUSTER, c.NAME, c.NAME),
+    "relay": c.shape(
         m.Relay,
-        Kinds(
+        c.Kinds(
             {
                 "subscription": _SUBSCRIPTION,
                 "unsubscription": _UNSUBSCRIPTION,
@@ -122,53 +83,58 @@ _TRACKED: Final = {
             }
         ).part,
         _PLACE,
-        many(_PLACE, MAX_PATH),
+        c.many(_PLACE, MAX_PATH),
     ),
     "proxy notification": _PROXY,
     "promised": _PROMISED,
-    "taken back": shape(m.TakenBack, NAME, NAME),
+    "taken back": c.shape(m.TakenBack, c.NAME, c.NAME),
     "unacknowledged": _UNACKNOWLEDGED,
-    "taken": shape(m.Taken, NAME, many(ID, MAX_STANDING)),
-    "client left": shape(m.ClientLeft, NAME),
-    "hand back": shape(
-        m.HandBack, NAME, many(ID, MAX_STANDING), _ALL_PROMISED, _ALL_UNACKNOWLEDGED
+    "taken": c.shape(m.Taken, c.NAME, c.many(c.ID, c.MAX_STANDING)),
+    "client left": c.shape(m.ClientLeft, c.NAME),
+    "hand back": c.shape(
+        m.HandBack, c.NAME, c.many(c.ID, c.MAX_STANDING), _ALL_PROMISED, _ALL_UNACKNOWLEDGED
     ),
 }
 
 BETWEEN_BROKERS: Final[Mapping[str, Shape]] = {
     **_TRACKED,
-    "synchronise": shape(
-        m.Synchronise, many(_one("subscription", _SUBSCRIPTION), MAX_STANDING), FLAG, FLAG
+    "synchronise": c.shape(
+        m.Synchronise, c.many(_one("subscription", _SUBSCRIPTION), c.MAX_STANDING), c.FLAG, c.FLAG
     ),
     "input queue": _INPUT_QUEUE,
-    "numbered": shape(m.Numbered, COUNT, Kinds(_TRACKED).part),
-    "acknowledge": shape(m.Acknowledge, COUNT, FLAG),
-    "replica": shape(m.Replica, _ALL_PROMISED, _ALL_UNACKNOWLEDGED),
-    "no backup": shape(m.NoBackup),
-    "bid subscription": shape(m.BidSubscription, ID, FILTER),
-    "bid unsubscription": shape(m.BidUnsubscription, ID),
-    "bid notification": shape(m.BidNotification, ID, VALUES, many(NAME, MAX_BIDS)),
+    "numbered": c.shape(m.Numbered, c.COUNT, c.Kinds(_TRACKED).part),
+    "acknowledge": c.shape(m.Acknowledge, c.COUNT, c.FLAG),
+    "replica": c.shape(m.Replica, _ALL_PROMISED, _ALL_UNACKNOWLEDGED),
+    "no backup": c.shape(m.NoBackup),
+    "bid subscription": c.shape(m.BidSubscription, c.ID, c.FILTER),
+    "bid unsubscription": c.shape(m.BidUnsubscription, c.ID),
+    "bid notification": c.shape(m.BidNotification, c.ID, c.VALUES, c.many(c.NAME, MAX_BIDS)),
 }
 """Shapes of what brokers send each other."""
 
 CODEC: Final = Codec(
     BETWEEN_BROKERS,
     from_client={
-        **FROM_CLIENT,
-        "acknowledge publications": shape(ClientAcknowledge, many(GIVEN_ID, MAX_STANDING)),
+        **c.FROM_CLIENT,
+        "acknowledge publications": c.shape(
+            core.ClientAcknowledge, c.many(c.GIVEN_ID, c.MAX_STANDING)
+        ),
     },
     from_host={
-        "neighbour up": shape(m.NeighbourUp, NAME, _PLACE, FLAG),
-        "neighbour announced": shape(m.NeighbourAnnounced, NAME, _PLACE, FLAG, FLAG),
-        "neighbour down": shape(NeighbourDown, NAME),
-        "neighbour gone": shape(NeighbourGone, NAME),
-        "overlay grown": shape(m.OverlayGrown, COUNT, many(NAME, MAX_STANDING)),
-        "restarted": shape(Restarted),
-        "waited enough": shape(m.WaitedEnough),
-        "window ended": shape(
+        "neighbour up": c.shape(m.NeighbourUp, c.NAME, _PLACE, c.FLAG),
+        "neighbour announced": c.shape(m.NeighbourAnnounced, c.NAME, _PLACE, c.FLAG, c.FLAG),
+        "neighbour down": c.shape(core.NeighbourDown, c.NAME),
+        "neighbour gone": c.shape(core.NeighbourGone, c.NAME),
+        "overlay grown": c.shape(m.OverlayGrown, c.COUNT, c.many(c.NAME, c.MAX_STANDING)),
+        "restarted": c.shape(core.Restarted),
+        "waited enough": c.shape(m.WaitedEnough),
+        "window ended": c.shape(
             m.WindowEnded,
-            many(_one("queue", shape(m.QueueReport, NAME, COUNT, COUNT, COUNT)), MAX_STANDING),
-            maybe(_one("input queue", _INPUT_QUEUE)),
+            c.many(
+                _one("queue", c.shape(m.QueueReport, c.NAME, c.COUNT, c.COUNT, c.COUNT)),
+                c.MAX_STANDING,
+            ),
+            c.maybe(_one("input queue", _INPUT_QUEUE)),
         ),
     },
 )
@@ -204,12 +170,12 @@ def load(state: State, data: Mapping[str, Any]) -> None:
     """Take up what `dump` made plain data of; raises `DumpError` for a dump of another place."""
     label = BrokerLabel(*data["label"])
     if label != state.position.label:
-        raise DumpError(f"it is of {label}, expected {state.position.label}")
+        raise core.DumpError(f"it is of {label}, expected {state.position.label}")
     for name, *place in data["neighbours"]:
         there = BrokerLabel(*place)
         if not (state.position.is_primary(there) or state.position.is_secondary(there)):
             expected = "expected all clusters and edges that there were"
-            raise DumpError(f"it has a neighbour at {there}, {expected}")
+            raise core.DumpError(f"it has a neighbour at {there}, {expected}")
         state.add_neighbour(name, there)
     state.down = set(data["down"])
     # Brokers of earlier versions had neighbours that were set as they were themselves.

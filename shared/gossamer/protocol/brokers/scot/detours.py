@@ -33,11 +33,7 @@ from gossamer.protocol.brokers.scot.messages import Bypass, Detour, Notification
 from gossamer.protocol.brokers.scot.settings import DYNAMIC
 from gossamer.protocol.brokers.scot.state import ScotOutbox, State, wrong_clusters
 from gossamer.protocol.brokers.scot.table import Entry, Matching
-from gossamer.protocol.brokers.scot.topology import (
-    NO_CLUSTERS,
-    BrokerLabel,
-    ClusterBitVector,
-)
+from gossamer.protocol.brokers.scot.topology import NO_CLUSTERS, BrokerLabel, ClusterBitVector
 from gossamer.protocol.kernel.errors import RemoteProtocolError
 
 # The target links of a notification at a broker (Sec. 4.2, 6.2).

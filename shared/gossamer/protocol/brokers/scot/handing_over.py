@@ -10,33 +10,9 @@ from attrs import evolve
 from gossamer.protocol.brokers.core.effects import Dismissed, Withdrawn
 from gossamer.protocol.brokers.core.messages import NAMELESS, Hop, client
 from gossamer.protocol.brokers.core.state import Session
-from gossamer.protocol.brokers.scot.broadcast import (
-    hand_on,
-    host_cluster,
-    on_relay,
-    relay,
-    subscribe,
-)
+from gossamer.protocol.brokers.scot import broadcast
+from gossamer.protocol.brokers.scot import messages as m
 from gossamer.protocol.brokers.scot.detours import again, within_cluster
-from gossamer.protocol.brokers.scot.messages import (
-    Acknowledge,
-    Bypass,
-    ClientLeft,
-    Detour,
-    HandBack,
-    NoBackup,
-    Notification,
-    Promised,
-    ProxyNotification,
-    Relay,
-    Replica,
-    Subscription,
-    Taken,
-    TakenBack,
-    TakingOver,
-    UnacknowledgedDelivery,
-    Unsubscription,
-)
 from gossamer.protocol.brokers.scot.promises import Promises, next_in_region
 from gossamer.protocol.brokers.scot.state import ScotOutbox, State, wrong_clusters
 from gossamer.protocol.brokers.scot.table import Entry
@@ -49,18 +25,18 @@ from gossamer.protocol.brokers.scot.take_over_memory import (
 
 
 def on_taking_over(
-    own: Promises, state: State, out: ScotOutbox, hop: Hop, message: TakingOver
+    own: Promises, state: State, out: ScotOutbox, hop: Hop, message: m.TakingOver
 ) -> None:
     """Take what a broker of the same region sent, so that either can stand in for the other.
 
     Raises `RemoteProtocolError`, and leaves everything as it was, for a broker of another region,
     and for a notification that is for a cluster that does not exist.
     """
-    if isinstance(message, Acknowledge):
+    if isinstance(message, m.Acknowledge):
         _on_acknowledge(own, state, out, hop, message)
         return
-    if isinstance(message, Relay):
-        on_relay(state, out, hop, message)
+    if isinstance(message, m.Relay):
+        broadcast.on_relay(state, out, hop, message)
         return
     memory = own.memory
     sender = state.labels[hop.name].cluster
@@ -68,23 +44,23 @@ def on_taking_over(
         kind = type(message).__name__
         raise wrong_clusters(kind, hop.name, [sender], "expected a broker of the same region")
     match message:
-        case ProxyNotification():
+        case m.ProxyNotification():
             _on_proxy_notification(own, state, out, hop, message)
-        case HandBack():
+        case m.HandBack():
             _on_hand_back(own, state, out, hop, message)
-        case Replica(promised, deliveries):
+        case m.Replica(promised, deliveries):
             memory.replicas[sender] = kept = ReplicatedPromises()
             for one in (*promised, *deliveries):
                 _remember(memory, kept, one)
-        case NoBackup():
+        case m.NoBackup():
             memory.replicas.pop(sender, None)
         case _:
             _remember(memory, memory.replicas.setdefault(sender, ReplicatedPromises()), message)
-            if isinstance(message, Taken):
+            if isinstance(message, m.Taken):
                 _taken_by_guest(memory, sender, message)
 
 
-def _taken_by_guest(memory: TakeOverMemory, sender: int, message: Taken) -> None:
+def _taken_by_guest(memory: TakeOverMemory, sender: int, message: m.Taken) -> None:
     """A client that another backup has taken over needs these no more, whoever is its next."""
     for cluster, replica in memory.replicas.items():
         if cluster != sender and message.client in replica.clients:
@@ -92,7 +68,7 @@ def _taken_by_guest(memory: TakeOverMemory, sender: int, message: Taken) -> None
 
 
 def _on_proxy_notification(
-    own: Promises, state: State, out: ScotOutbox, hop: Hop, message: ProxyNotification
+    own: Promises, state: State, out: ScotOutbox, hop: Hop, message: m.ProxyNotification
 ) -> None:
     if not 0 <= message.cluster < state.position.clusters:
         expected = f"expected one from 0 to {state.position.clusters - 1}"
@@ -105,7 +81,7 @@ def _on_proxy_notification(
 
 
 def _on_acknowledge(
-    own: Promises, state: State, out: ScotOutbox, hop: Hop, message: Acknowledge
+    own: Promises, state: State, out: ScotOutbox, hop: Hop, message: m.Acknowledge
 ) -> None:
     """Something that was sent on has come to its end."""
     copy = own.memory.copies.get(message.number)
@@ -148,7 +124,7 @@ def hand_back(own: Promises, state: State, out: ScotOutbox, name: str) -> None:
         waiting = (own.memory if guest else kept).unacknowledged.get(one, {})
         promised = tuple(kept.promised.get(one, {}).values())
         taken = tuple(kept.taken.get(one, {}))
-        own.send_alone(state, out, name, HandBack(one, taken, promised, tuple(waiting.values())))
+        own.send_alone(state, out, name, m.HandBack(one, taken, promised, tuple(waiting.values())))
         if guest:
             del state.clients[one]
             own.detach(state, out, one)
@@ -176,7 +152,7 @@ def backups_changed(
     former = (*before, came) if back and state.settings.take_over else before
     for name in dict.fromkeys(former):
         if name not in now and name in state.labels and state.takes_over(name):
-            out.send(name, NoBackup())
+            out.send(name, m.NoBackup())
     for name in now:
         if name not in before:
             out.send(name, _replica(state, own.memory))
@@ -184,18 +160,18 @@ def backups_changed(
 
 def _send_again(own: Promises, state: State, out: ScotOutbox, copy: Copy) -> None:
     match copy.message:
-        case Notification() | Detour() | Bypass():
+        case m.Notification() | m.Detour() | m.Bypass():
             again(state, out, copy.neighbour, copy.message)
-        case ProxyNotification(notification, cluster):
+        case m.ProxyNotification(notification, cluster):
             own.stand_in(state, out, notification, cluster)
-        case Subscription() | Unsubscription():
-            relay(state, out, copy.neighbour, copy.message)
-        case Relay():
+        case m.Subscription() | m.Unsubscription():
+            broadcast.relay(state, out, copy.neighbour, copy.message)
+        case m.Relay():
             path = (state.labels[copy.neighbour], *copy.message.path)
-            hand_on(state, out, evolve(copy.message, path=path))
-        case HandBack():
+            broadcast.hand_on(state, out, evolve(copy.message, path=path))
+        case m.HandBack():
             _take_again(state, own.memory, copy.neighbour, copy.message)
-        case UnacknowledgedDelivery(name, notification) as message:
+        case m.UnacknowledgedDelivery(name, notification) as message:
             if notification.id in own.memory.unacknowledged.get(name, {}):
                 own.back_up(state, out, message)
         case message:
@@ -204,23 +180,23 @@ def _send_again(own: Promises, state: State, out: ScotOutbox, copy: Copy) -> Non
 
 def _remember(memory: TakeOverMemory, kept: ReplicatedPromises, message: object) -> None:
     match message:
-        case Promised(name, label):
+        case m.Promised(name, label):
             kept.promised.setdefault(name, {})[label] = message
-        case TakenBack(name, label):
+        case m.TakenBack(name, label):
             kept.promised.get(name, {}).pop(label, None)
-        case UnacknowledgedDelivery(name, notification):
+        case m.UnacknowledgedDelivery(name, notification):
             memory.note(name, notification.id)
             kept.unacknowledged.setdefault(name, {})[notification.id] = message
-        case Taken(name, ids):
+        case m.Taken(name, ids):
             for id_ in ids:
                 kept.unacknowledged.get(name, {}).pop(id_, None)
-        case ClientLeft(name):
+        case m.ClientLeft(name):
             kept.promised.pop(name, None)
             kept.unacknowledged.pop(name, None)
 
 
 def _on_hand_back(
-    own: Promises, state: State, out: ScotOutbox, hop: Hop, message: HandBack
+    own: Promises, state: State, out: ScotOutbox, hop: Hop, message: m.HandBack
 ) -> None:
     """Go on with a client; a broker that has lost its memory first attaches it again."""
     name = message.client
@@ -239,18 +215,18 @@ def _on_hand_back(
         own.give(state, out, name, one.notification, one.labels)
 
 
-def _attach_again(own: Promises, state: State, out: ScotOutbox, message: HandBack) -> None:
+def _attach_again(own: Promises, state: State, out: ScotOutbox, message: m.HandBack) -> None:
     session = state.clients.setdefault(message.client, Session(message.client))
     for one in message.promised:
         if one.label not in session.subscriptions and state.table.get(one.id) is None:
             session.subscriptions[one.label] = one.id
             hop = client(session.name)
-            entry = Entry(one.id, one.filter, hop, host_cluster(state), one.label)
-            subscribe(state, out, entry)
+            entry = Entry(one.id, one.filter, hop, broadcast.host_cluster(state), one.label)
+            broadcast.subscribe(state, out, entry)
             own.promise(state, out, session.name, one.label, one.id, one.filter)
 
 
-def _take_again(state: State, memory: TakeOverMemory, name: str, message: HandBack) -> None:
+def _take_again(state: State, memory: TakeOverMemory, name: str, message: m.HandBack) -> None:
     """Keep what could not be handed back."""
     kept = memory.replicas.setdefault(state.labels[name].cluster, ReplicatedPromises())
     kept.taken.setdefault(message.client, {}).update(dict.fromkeys(message.taken))
@@ -261,12 +237,12 @@ def _take_again(state: State, memory: TakeOverMemory, name: str, message: HandBa
         waiting.setdefault(delivery.notification.id, delivery)
 
 
-def _replica(state: State, memory: TakeOverMemory) -> Replica:
+def _replica(state: State, memory: TakeOverMemory) -> m.Replica:
     promised = (
-        Promised(session.name, label, id_, state.table[id_].filter)
+        m.Promised(session.name, label, id_, state.table[id_].filter)
         for session in state.clients.values()
         if not session.name.startswith(NAMELESS)
         for label, id_ in session.subscriptions.items()
     )
     waiting = (one for held in memory.unacknowledged.values() for one in held.values())
-    return Replica(tuple(promised), tuple(waiting))
+    return m.Replica(tuple(promised), tuple(waiting))

@@ -8,19 +8,9 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from gossamer.protocol.brokers.core.messages import (
-    FromClient,
-    Id,
-    NeighbourDown,
-    NeighbourGone,
-    Publish,
-    Restarted,
-)
-from gossamer.protocol.brokers.scot.topology import (
-    NO_CLUSTERS,
-    BrokerLabel,
-    ClusterBitVector,
-)
+from gossamer.protocol.brokers.core import messages as core
+from gossamer.protocol.brokers.core.messages import Id
+from gossamer.protocol.brokers.scot.topology import NO_CLUSTERS, BrokerLabel, ClusterBitVector
 from gossamer.protocol.content.filters import Filter
 from gossamer.protocol.content.filters import Publication as Values
 
@@ -279,13 +269,16 @@ class BidNotification:
     bids: tuple[str, ...]
 
 
+Labels = tuple[str, ...]
+Handed = Notification | BidNotification
+"""What clients are handed."""
 Clustered = Routed | Synchronise | InputQueue
 TakingOver = (
     Numbered | Acknowledge | Relay | ProxyNotification | ForBackup | Replica | NoBackup | HandBack
 )
 Unclustered = BidSubscription | BidUnsubscription | BidNotification
 BetweenBrokers = Clustered | TakingOver | Unclustered
-Carrying = Publish | Notification | Detour | Bypass | BidNotification
+Carrying = core.Publish | Notification | Detour | Bypass | BidNotification
 """Messages with a publication, which change nothing at a broker but its counters."""
 
 # From the host; their source is None.
@@ -366,14 +359,6 @@ class WindowEnded:
     waiting: InputQueue | None = None
 
 
-FromHost = (
-    NeighbourUp
-    | NeighbourAnnounced
-    | NeighbourDown
-    | NeighbourGone
-    | OverlayGrown
-    | Restarted
-    | WaitedEnough
-    | WindowEnded
-)
-Message = FromClient | BetweenBrokers | FromHost
+OfLinks = NeighbourUp | NeighbourAnnounced | core.NeighbourDown | core.NeighbourGone
+FromHost = OfLinks | OverlayGrown | core.Restarted | WaitedEnough | WindowEnded
+Message = core.FromClient | BetweenBrokers | FromHost

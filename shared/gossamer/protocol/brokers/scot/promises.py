@@ -9,24 +9,8 @@ from attrs import evolve
 from gossamer.protocol.brokers.core.effects import Adopted, Settled
 from gossamer.protocol.brokers.core.messages import NAMELESS, ClientError, Id
 from gossamer.protocol.brokers.scot import broadcast
+from gossamer.protocol.brokers.scot import messages as m
 from gossamer.protocol.brokers.scot.broadcast import relay
-from gossamer.protocol.brokers.scot.messages import (
-    Acknowledge,
-    BetweenBrokers,
-    BidNotification,
-    ClientLeft,
-    Notification,
-    Numbered,
-    Promised,
-    ProxyNotification,
-    Relay,
-    Subscription,
-    Taken,
-    TakenBack,
-    Tracked,
-    UnacknowledgedDelivery,
-    Unsubscription,
-)
 from gossamer.protocol.brokers.scot.state import ScotOutbox, State
 from gossamer.protocol.brokers.scot.table import Entry
 from gossamer.protocol.brokers.scot.take_over_memory import (
@@ -91,7 +75,7 @@ class Promises(NoTakeOver):
             return
         name, number = task.source
         if name not in state.down and name in state.labels:
-            super().send(state, out, name, Acknowledge(number, task.safe))
+            super().send(state, out, name, m.Acknowledge(number, task.safe))
 
     # Subscriptions that cover others
 
@@ -105,7 +89,6 @@ class Promises(NoTakeOver):
 
     def replacing(self, state: State, out: ScotOutbox, gone: Entry, *, covered: bool) -> bool:
         """The end of a subscription waits until what it covered is known everywhere."""
-        del state
         self.memory.doubtful.discard(gone.id)
         if not covered:
             return False
@@ -132,31 +115,33 @@ class Promises(NoTakeOver):
 
     # What is sent
 
-    def send(self, state: State, out: ScotOutbox, neighbour: str, message: BetweenBrokers) -> None:
+    def send(
+        self, state: State, out: ScotOutbox, neighbour: str, message: m.BetweenBrokers
+    ) -> None:
         """Send a message, numbered if somebody waits for its end.
 
         Over a link that does not work nothing is sent; subscriptions go around it. Their ends take
         every way that they may still be on, so that none overtakes what it takes back.
         """
-        followed = isinstance(message, Unsubscription) and self._follow(
+        followed = isinstance(message, m.Unsubscription) and self._follow(
             state, out, neighbour, message
         )
         if neighbour in state.down:
             # A subscription that nobody waits for is told when the link is up: around it, its end
             # could not follow it, and might come first.
-            if (isinstance(message, Subscription) and out.task is not None) or (
-                isinstance(message, Unsubscription) and not followed
+            if (isinstance(message, m.Subscription) and out.task is not None) or (
+                isinstance(message, m.Unsubscription) and not followed
             ):
                 relay(state, out, neighbour, message)
             return
-        if out.task is None or not isinstance(message, Tracked):
+        if out.task is None or not isinstance(message, m.Tracked):
             super().send(state, out, neighbour, message)
             return
         number = self.memory.keep(Copy(neighbour, message, out.task))
         out.task.open += 1
-        out.put(neighbour, Numbered(number, message), type(message).__name__)
+        out.put(neighbour, m.Numbered(number, message), type(message).__name__)
 
-    def _follow(self, state: State, out: ScotOutbox, neighbour: str, end: Unsubscription) -> bool:
+    def _follow(self, state: State, out: ScotOutbox, neighbour: str, end: m.Unsubscription) -> bool:
         """Send the end of a subscription after it, by the ways around a link that it took.
 
         Returns whether there are any that it may still be on.
@@ -165,8 +150,8 @@ class Promises(NoTakeOver):
         ways = {
             (copy.neighbour, evolve(copy.message, message=end)): None
             for copy in self.memory.copies.values()
-            if isinstance(copy.message, Relay)
-            and isinstance(copy.message.message, Subscription | Unsubscription)
+            if isinstance(copy.message, m.Relay)
+            and isinstance(copy.message.message, m.Subscription | m.Unsubscription)
             and copy.message.message.id == end.id
             and (copy.message.origin, *copy.message.path[-1:]) == link
         }
@@ -174,12 +159,12 @@ class Promises(NoTakeOver):
             out.send(first, way)
         return bool(ways)
 
-    def back_up(self, state: State, out: ScotOutbox, message: Tracked) -> None:
+    def back_up(self, state: State, out: ScotOutbox, message: m.Tracked) -> None:
         """Tell the backups, if there are any."""
         for name in self.backups(state):
             out.send(name, message)
 
-    def send_alone(self, state: State, out: ScotOutbox, neighbour: str, message: Tracked) -> None:
+    def send_alone(self, state: State, out: ScotOutbox, neighbour: str, message: m.Tracked) -> None:
         """Send a message again if it is not acknowledged, though nobody else waits for that."""
         self.begin(state, out, Task(NOBODY))
         out.send(neighbour, message)
@@ -192,26 +177,21 @@ class Promises(NoTakeOver):
     # What is delivered
 
     def give(
-        self,
-        state: State,
-        out: ScotOutbox,
-        name: str,
-        notification: Notification | BidNotification,
-        labels: tuple[str, ...],
+        self, state: State, out: ScotOutbox, name: str, notification: m.Handed, labels: m.Labels
     ) -> None:
         """Deliver a notification, unless it came before, and keep it until it is acknowledged."""
-        if isinstance(notification, BidNotification) or name.startswith(NAMELESS):
+        if isinstance(notification, m.BidNotification) or name.startswith(NAMELESS):
             out.deliver(name, notification, labels)
             return
         kept = self.memory.unacknowledged.setdefault(name, {})
         if self.memory.note(name, notification.id):
             out.deliver(name, notification, labels)
             plain = evolve(notification, targets=NO_CLUSTERS)
-            kept[notification.id] = UnacknowledgedDelivery(name, plain, labels)
+            kept[notification.id] = m.UnacknowledgedDelivery(name, plain, labels)
         if notification.id in kept:
             self.back_up(state, out, kept[notification.id])
 
-    def give_on(self, state: State, out: ScotOutbox, one: UnacknowledgedDelivery) -> None:
+    def give_on(self, state: State, out: ScotOutbox, one: m.UnacknowledgedDelivery) -> None:
         """Give a client what another broker could not."""
         self.memory.note(one.client, one.notification.id)
         out.deliver(one.client, one.notification, one.labels)
@@ -226,7 +206,7 @@ class Promises(NoTakeOver):
             for replica in self.memory.replicas.values():
                 if name in replica.guests:
                     replica.acknowledge(name, taken)
-            self.back_up(state, out, Taken(name, taken))
+            self.back_up(state, out, m.Taken(name, taken))
 
     # What clients ask for
 
@@ -235,12 +215,12 @@ class Promises(NoTakeOver):
     ) -> None:
         """Let the backup remember a client's subscription."""
         if not name.startswith(NAMELESS):
-            self.back_up(state, out, Promised(name, label, id_, wanted))
+            self.back_up(state, out, m.Promised(name, label, id_, wanted))
 
     def take_back(self, state: State, out: ScotOutbox, name: str, label: str) -> None:
         """Let the backup forget a client's subscription."""
         if not name.startswith(NAMELESS):
-            self.back_up(state, out, TakenBack(name, label))
+            self.back_up(state, out, m.TakenBack(name, label))
 
     def attach(self, state: State, out: ScotOutbox, name: str) -> None:
         """If the broker of a client that comes is dead, give it what that has not delivered.
@@ -251,7 +231,7 @@ class Promises(NoTakeOver):
         homes = [c for c, replica in self.memory.replicas.items() if name in replica.clients]
         for cluster in homes:
             self._check_dead(state, name, cluster)
-        waiting: dict[Id, UnacknowledgedDelivery] = {}
+        waiting: dict[Id, m.UnacknowledgedDelivery] = {}
         for cluster in homes:
             replica = self.memory.replicas[cluster]
             replica.guests.add(name)
@@ -278,7 +258,7 @@ class Promises(NoTakeOver):
         for replica in self.memory.replicas.values():
             replica.guests.discard(name)
         if not name.startswith(NAMELESS):
-            self.back_up(state, out, ClientLeft(name))
+            self.back_up(state, out, m.ClientLeft(name))
 
     def check_own(self, state: State, name: str) -> None:
         """Raises `ClientError` for a client that is here because its broker is dead."""
@@ -294,17 +274,17 @@ class Promises(NoTakeOver):
     # Clients of a dead broker
 
     def stand_in(
-        self, state: State, out: ScotOutbox, notification: Notification, cluster: int
+        self, state: State, out: ScotOutbox, notification: m.Notification, cluster: int
     ) -> None:
         """Have the first backup of a dead broker of this region take a notification."""
         for name in next_in_region(state, cluster)[:1]:
             if name == state.name:
                 self.keep_for(state, out, notification, cluster)
             else:
-                out.send(name, ProxyNotification(notification, cluster))
+                out.send(name, m.ProxyNotification(notification, cluster))
 
     def keep_for(
-        self, state: State, out: ScotOutbox, notification: Notification, cluster: int
+        self, state: State, out: ScotOutbox, notification: m.Notification, cluster: int
     ) -> None:
         """Take a notification for the clients of a broker of this region, which was dead.
 
@@ -314,21 +294,21 @@ class Promises(NoTakeOver):
         """
         home = state.secondary.get(cluster)
         if home is not None and home not in state.down:
-            out.send(home, ProxyNotification(notification, cluster))
+            out.send(home, m.ProxyNotification(notification, cluster))
             return
         replica = self.memory.replicas.get(cluster)
         state.counters.lost += replica is None or home in state.not_taking_over
         if replica is None:
             return
-        self._have_kept(state, out, ProxyNotification(notification, cluster))
+        self._have_kept(state, out, m.ProxyNotification(notification, cluster))
         for name, labels in replica.matching(notification.values):
             if name in replica.guests:
                 self.give(state, out, name, notification, labels)
             elif self.memory.note(name, notification.id):
                 kept = replica.unacknowledged.setdefault(name, {})
-                kept[notification.id] = UnacknowledgedDelivery(name, notification, labels)
+                kept[notification.id] = m.UnacknowledgedDelivery(name, notification, labels)
 
-    def _have_kept(self, state: State, out: ScotOutbox, message: ProxyNotification) -> None:
+    def _have_kept(self, state: State, out: ScotOutbox, message: m.ProxyNotification) -> None:
         """As first backup, have the others keep what this one keeps.
 
         Those before it in order may live though the links to them do not work: then a client may be

@@ -10,20 +10,8 @@ from attrs import evolve, frozen
 
 from gossamer.protocol.brokers.core.messages import Hop, Id
 from gossamer.protocol.brokers.scot import broadcast, detours
+from gossamer.protocol.brokers.scot import messages as m
 from gossamer.protocol.brokers.scot.detours import Targets, check_header, reroute, targets_of
-from gossamer.protocol.brokers.scot.messages import (
-    BetweenBrokers,
-    BidNotification,
-    BidSubscription,
-    BidUnsubscription,
-    Bypass,
-    Detour,
-    InputQueue,
-    Notification,
-    Subscription,
-    Synchronise,
-    Unsubscription,
-)
 from gossamer.protocol.brokers.scot.settings import BID, DYNAMIC, STATIC
 from gossamer.protocol.brokers.scot.state import LinkStatusTable, ScotOutbox, State
 from gossamer.protocol.brokers.scot.table import Entry
@@ -39,7 +27,7 @@ from gossamer.protocol.kernel.errors import RemoteProtocolError
 # the cluster of the publisher, and one more to brokers of other clusters.
 
 
-def route_statically(state: State, out: ScotOutbox, hop: Hop, notification: Notification) -> None:
+def route_statically(state: State, out: ScotOutbox, hop: Hop, notification: m.Notification) -> None:
     """Deliver a notification here, and send one copy on each target link (Algorithm 3)."""
     targets = targets_of(state, hop, notification)
     out.deliver_to(notification, targets.local)
@@ -100,7 +88,9 @@ class Plan:
     copies: dict[str, ClusterBitVector]
 
 
-def route_dynamically(state: State, out: ScotOutbox, hop: Hop, notification: Notification) -> None:
+def route_dynamically(
+    state: State, out: ScotOutbox, hop: Hop, notification: m.Notification
+) -> None:
     """Deliver a notification here, and send what `plan` says."""
     targets = targets_of(state, hop, notification)
     out.deliver_to(notification, targets.local)
@@ -160,7 +150,7 @@ def _count(state: State, case: Case) -> None:
 # that it made: they cannot form a loop. A way has at most as many hops as there are other brokers.
 
 
-def on_subscription(state: State, out: ScotOutbox, hop: Hop, message: BidSubscription) -> None:
+def on_subscription(state: State, out: ScotOutbox, hop: Hop, message: m.BidSubscription) -> None:
     """Take a subscription of a neighbour, unless it came before (Sec. 2, I1, I2)."""
     bid, number = message.id
     if bid == state.name or number <= state.bid_numbers.get(bid, 0):
@@ -174,10 +164,12 @@ def on_subscription(state: State, out: ScotOutbox, hop: Hop, message: BidSubscri
 def subscribe(state: State, out: ScotOutbox, entry: Entry) -> None:
     """Save a subscription that is new, and pass it on to all other neighbours."""
     state.table.add(entry)
-    _flood(state, out, entry.hop, BidSubscription(entry.id, entry.filter))
+    _flood(state, out, entry.hop, m.BidSubscription(entry.id, entry.filter))
 
 
-def on_unsubscription(state: State, out: ScotOutbox, hop: Hop, message: BidUnsubscription) -> None:
+def on_unsubscription(
+    state: State, out: ScotOutbox, hop: Hop, message: m.BidUnsubscription
+) -> None:
     """Take an unsubscription of a neighbour, unless it came before."""
     known = state.table.get(message.id)
     if known is None or known.hop.is_client:
@@ -189,17 +181,17 @@ def on_unsubscription(state: State, out: ScotOutbox, hop: Hop, message: BidUnsub
 def unsubscribe(state: State, out: ScotOutbox, entry: Entry) -> None:
     """Forget a subscription, and pass that on to all neighbours but `entry.hop`."""
     state.table.remove(entry.id)
-    _flood(state, out, entry.hop, BidUnsubscription(entry.id))
+    _flood(state, out, entry.hop, m.BidUnsubscription(entry.id))
 
 
 def introduce(state: State, out: ScotOutbox, neighbour: str) -> None:
     """Tell a neighbour whose link came up all that stands."""
     for entry in state.table:
         if entry.hop.is_client or entry.hop.name != neighbour:
-            out.send(neighbour, BidSubscription(entry.id, entry.filter))
+            out.send(neighbour, m.BidSubscription(entry.id, entry.filter))
 
 
-def publish(state: State, out: ScotOutbox, notification: BidNotification) -> None:
+def publish(state: State, out: ScotOutbox, notification: m.BidNotification) -> None:
     """Add the BIDs of matching subscriptions at the publisher's host broker (lines 3-7)."""
     state.counters.matched += 1
     matching = state.table.match(notification.values)
@@ -208,7 +200,9 @@ def publish(state: State, out: ScotOutbox, notification: BidNotification) -> Non
     _split(state, out, notification, bids - {state.name})
 
 
-def route_by_identifications(state: State, out: ScotOutbox, notification: BidNotification) -> None:
+def route_by_identifications(
+    state: State, out: ScotOutbox, notification: m.BidNotification
+) -> None:
     """Deliver a notification here if the local BID is on it, and pass it on (lines 11-21)."""
     if state.name in notification.bids:
         state.counters.matched += 1
@@ -216,7 +210,7 @@ def route_by_identifications(state: State, out: ScotOutbox, notification: BidNot
     _split(state, out, notification, set(notification.bids) - {state.name})
 
 
-def _split(state: State, out: ScotOutbox, notification: BidNotification, bids: set[str]) -> None:
+def _split(state: State, out: ScotOutbox, notification: m.BidNotification, bids: set[str]) -> None:
     """The paper's splitBIDs: one copy for each next hop, with the BIDs down that way."""
     ways: dict[str, list[str]] = {}
     for bid in sorted(bids):
@@ -229,14 +223,14 @@ def _split(state: State, out: ScotOutbox, notification: BidNotification, bids: s
 
 
 def _flood(
-    state: State, out: ScotOutbox, hop: Hop, message: BidSubscription | BidUnsubscription
+    state: State, out: ScotOutbox, hop: Hop, message: m.BidSubscription | m.BidUnsubscription
 ) -> None:
     for name in sorted(state.labels):
         if hop.is_client or name != hop.name:
             out.send(name, message)
 
 
-_Route = Callable[[State, ScotOutbox, Hop, Notification], None]
+_Route = Callable[[State, ScotOutbox, Hop, m.Notification], None]
 
 
 @frozen
@@ -257,29 +251,29 @@ class Algorithm:
     unsubscribe: Callable[[State, ScotOutbox, Entry], None]
     introduce: Callable[[State, ScotOutbox, str], None]
     publish: Callable[[State, ScotOutbox, Hop, Id, Values], None]
-    on_message: Callable[[State, ScotOutbox, Hop, BetweenBrokers], None]
+    on_message: Callable[[State, ScotOutbox, Hop, m.BetweenBrokers], None]
 
 
 def _clustered(route: _Route) -> Algorithm:
     def publish(state: State, out: ScotOutbox, hop: Hop, id_: Id, values: Values) -> None:
-        route(state, out, hop, Notification(id_, values))
+        route(state, out, hop, m.Notification(id_, values))
 
-    def on_message(state: State, out: ScotOutbox, hop: Hop, message: BetweenBrokers) -> None:
+    def on_message(state: State, out: ScotOutbox, hop: Hop, message: m.BetweenBrokers) -> None:
         match message:
-            case Notification():
+            case m.Notification():
                 check_header(state, hop, message)
                 route(state, out, hop, message)
-            case Detour():
+            case m.Detour():
                 detours.on_detour(state, out, hop, message)
-            case Bypass():
+            case m.Bypass():
                 detours.on_bypass(state, out, hop, message)
-            case Subscription():
+            case m.Subscription():
                 broadcast.on_subscription(state, out, hop, message)
-            case Unsubscription():
+            case m.Unsubscription():
                 broadcast.on_unsubscription(state, out, hop, message)
-            case Synchronise():
+            case m.Synchronise():
                 broadcast.on_synchronise(state, out, hop, message)
-            case InputQueue():
+            case m.InputQueue():
                 before = state.goes_by_loads
                 state.links.note_input(hop.name, message)
                 state.revision += before or state.goes_by_loads
@@ -297,16 +291,16 @@ def _clustered(route: _Route) -> Algorithm:
 
 
 def _publish_by_bid(state: State, out: ScotOutbox, _: Hop, id_: Id, values: Values) -> None:
-    publish(state, out, BidNotification(id_, values, ()))
+    publish(state, out, m.BidNotification(id_, values, ()))
 
 
-def _on_bid_message(state: State, out: ScotOutbox, hop: Hop, message: BetweenBrokers) -> None:
+def _on_bid_message(state: State, out: ScotOutbox, hop: Hop, message: m.BetweenBrokers) -> None:
     match message:
-        case BidNotification():
+        case m.BidNotification():
             route_by_identifications(state, out, message)
-        case BidSubscription():
+        case m.BidSubscription():
             on_subscription(state, out, hop, message)
-        case BidUnsubscription():
+        case m.BidUnsubscription():
             on_unsubscription(state, out, hop, message)
         case _:
             raise _wrong_routing(type(message).__name__, hop.name, state.settings.routing)
@@ -326,12 +320,7 @@ def _no_clusters(_: State) -> ClusterBitVector:
 
 ALGORITHMS: Final = {
     BID: Algorithm(
-        _no_clusters,
-        subscribe,
-        unsubscribe,
-        introduce,
-        _publish_by_bid,
-        _on_bid_message,
+        _no_clusters, subscribe, unsubscribe, introduce, _publish_by_bid, _on_bid_message
     ),
     STATIC: _clustered(route_statically),
     DYNAMIC: _clustered(route_dynamically),

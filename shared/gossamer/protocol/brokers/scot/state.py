@@ -10,13 +10,7 @@ from attrs import define, field, frozen
 from gossamer.protocol.brokers.core.effects import Outbox
 from gossamer.protocol.brokers.core.messages import Id
 from gossamer.protocol.brokers.core.state import BrokerState
-from gossamer.protocol.brokers.scot.messages import (
-    BetweenBrokers,
-    BidNotification,
-    InputQueue,
-    Notification,
-    QueueReport,
-)
+from gossamer.protocol.brokers.scot import messages as m
 from gossamer.protocol.brokers.scot.settings import DYNAMIC, Counters, ScotSettings
 from gossamer.protocol.brokers.scot.table import Entry, RoutingTable
 from gossamer.protocol.brokers.scot.take_over_memory import NO_TAKE_OVER, NoTakeOver, Task
@@ -61,57 +55,6 @@ class LinkStatus:
 
 _IDLE = LinkStatus()
 
-
-@define
-class LinkStatusTable:
-    """The paper's LST: the status of every link, replaced window by window.
-
-    Attributes:
-        threshold: load above which a link is overloaded.
-    """
-
-    threshold: float
-    _status: dict[str, LinkStatus] = field(factory=dict)
-    _overloaded: set[str] = field(factory=set)
-
-    def update(self, reports: Iterable[QueueReport]) -> None:
-        """Take over how queues are at the end of a window."""
-        for report in reports:
-            status = LinkStatus(report.length, report.entered, report.left)
-            self._status[report.neighbour] = status
-            if status.load > self.threshold:
-                self._overloaded.add(report.neighbour)
-            else:
-                self._overloaded.discard(report.neighbour)
-
-    @property
-    def any_overloaded(self) -> bool:
-        """Whether some output queue is congested."""
-        return bool(self._overloaded)
-
-    def status(self, neighbour: str) -> LinkStatus:
-        """The status of a link; idle if nothing is known."""
-        return self._status.get(neighbour, _IDLE)
-
-    def overloaded(self, neighbour: str) -> bool:
-        """Whether the output queue to a neighbour is congested."""
-        return neighbour in self._overloaded
-
-    def load_of(self, neighbour: str) -> float:
-        """The load of a link."""
-        return self.status(neighbour).load
-
-    def note_input(self, neighbour: str, report: InputQueue) -> None:
-        """A neighbour has told of its input queue, which does not count here."""
-
-    def forget_input(self, neighbour: str) -> None:
-        """What a neighbour told of its input queue holds no more."""
-
-    def least_loaded(self, neighbours: Iterable[str]) -> str:
-        """The link with the least load; of equal ones the first by name."""
-        return min(neighbours, key=lambda name: (self.load_of(name), name))
-
-
 WAY_AROUND: Final = 2.0
 """Load of two messages more: a way around is up to two hops longer, and waits there as well."""
 
@@ -126,30 +69,51 @@ def own_threshold(waiting: Collection[float]) -> float:
 
 
 @define
-class BothEndsTable(LinkStatusTable):
-    """Links as loaded as their output queue here and the input queue at the other end; beyond the
-    paper.
+class LinkStatusTable:
+    """The paper's LST: the status of every link, replaced window by window.
+
+    Beyond the paper, links may be as loaded as their output queue here and the input queue at the
+    other end.
 
     Attributes:
+        threshold: load above which a link is overloaded.
         inputs: whether input queues count.
         own: whether the threshold follows from what waits at the other ends.
     """
 
-    inputs: bool = True
+    threshold: float
+    inputs: bool = False
     own: bool = False
+    _status: dict[str, LinkStatus] = field(factory=dict)
     _waiting: dict[str, LinkStatus] = field(factory=dict)
+    _overloaded: set[str] = field(factory=set)
 
-    def update(self, reports: Iterable[QueueReport]) -> None:
+    def update(self, reports: Iterable[m.QueueReport]) -> None:
         """Take over how output queues are at the end of a window."""
-        LinkStatusTable.update(self, reports)
+        for report in reports:
+            status = LinkStatus(report.length, report.entered, report.left)
+            self._status[report.neighbour] = status
         self._compare()
 
+    @property
+    def any_overloaded(self) -> bool:
+        """Whether some link is overloaded."""
+        return bool(self._overloaded)
+
+    def status(self, neighbour: str) -> LinkStatus:
+        """The status of a link; idle if nothing is known."""
+        return self._status.get(neighbour, _IDLE)
+
+    def overloaded(self, neighbour: str) -> bool:
+        """Whether the link to a neighbour is overloaded."""
+        return neighbour in self._overloaded
+
     def load_of(self, neighbour: str) -> float:
-        """The load of both queues of a link."""
+        """The load of a link: of its output queue, and of the input queue behind it if known."""
         return self.status(neighbour).load + self._waiting.get(neighbour, _IDLE).load
 
-    def note_input(self, neighbour: str, report: InputQueue) -> None:
-        """Take over how long a neighbour's input queue is."""
+    def note_input(self, neighbour: str, report: m.InputQueue) -> None:
+        """Take over how long a neighbour's input queue is, if that counts."""
         if self.inputs:
             self._waiting[neighbour] = LinkStatus(report.length, report.entered, report.left)
             self._compare()
@@ -159,20 +123,15 @@ class BothEndsTable(LinkStatusTable):
         if self._waiting.pop(neighbour, None) is not None:
             self._compare()
 
+    def least_loaded(self, neighbours: Iterable[str]) -> str:
+        """The link with the least load; of equal ones the first by name."""
+        return min(neighbours, key=lambda name: (self.load_of(name), name))
+
     def _compare(self) -> None:
         loads = {name: self.load_of(name) for name in {**self._status, **self._waiting}}
         waiting = [self._waiting.get(name, _IDLE).load for name in loads]
         limit = own_threshold(waiting) if self.own else self.threshold
         self._overloaded = {name for name, load in loads.items() if load > limit}
-
-
-def new_table(settings: ScotSettings) -> LinkStatusTable:
-    """An empty table of the links of a broker."""
-    if settings.input_queues or settings.own_threshold:
-        return BothEndsTable(
-            settings.threshold, inputs=settings.input_queues, own=settings.own_threshold
-        )
-    return LinkStatusTable(settings.threshold)
 
 
 class WrongNeighbourError(RemoteProtocolError):
@@ -334,9 +293,6 @@ def wrong_clusters(
     )
 
 
-# The effects of one message at a SCOT broker.
-
-
 class ScotOutbox(Outbox[State]):
     """Collects effects, and counts them; who takes over has a say in what is sent and delivered.
 
@@ -352,13 +308,10 @@ class ScotOutbox(Outbox[State]):
         self.task: Task | None = None
         self.lost_before = 0
 
-    def send(self, neighbour: str, message: BetweenBrokers) -> None:
-        """Send a message to a neighbour."""
+    def send(self, neighbour: str, message: m.BetweenBrokers) -> None:
         self._state.take_over.send(self._state, self, neighbour, message)
 
-    def deliver_to(
-        self, notification: Notification | BidNotification, entries: Iterable[Entry]
-    ) -> None:
+    def deliver_to(self, notification: m.Handed, entries: Iterable[Entry]) -> None:
         """Hand a notification to the clients of these subscriptions, to each client once."""
         labels: dict[str, list[str]] = {}
         for entry in sorted(entries, key=_by_id):

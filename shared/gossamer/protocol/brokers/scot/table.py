@@ -20,7 +20,6 @@ from gossamer.protocol.kernel.errors import InvariantError
 # Every broker of an overlay knows every subscription, so brokers that live in one process share a
 # catalogue, and a routing table keeps no more than a small number for each subscription.
 
-
 Numbers = npt.NDArray[np.intp]
 
 # Every filter is marked alike: a catalogue is asked for all that match.
@@ -111,13 +110,8 @@ class Catalogue:
                 self._holders = np.concatenate([self._holders, np.zeros_like(self._holders)])
         self._numbers[known.id] = number
         self._known[number] = known
-        place = self._index.place_of(known.filter)
-        if place is None:
-            place = self._index.add(known.filter, _MARK)
-            self._places[place] = {}
-        else:
-            self._index.add_again(place)
-        self._places[place][number] = None
+        place = self._index.add(known.filter, _MARK)
+        self._places.setdefault(place, {})[number] = None
         return number
 
     def _forget(self, number: int) -> None:

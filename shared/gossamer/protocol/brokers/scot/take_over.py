@@ -38,41 +38,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from gossamer.protocol.brokers.core import messages as core
 from gossamer.protocol.brokers.core.effects import Awaits
-from gossamer.protocol.brokers.core.messages import (
-    NAMELESS,
-    ClientAcknowledge,
-    Hop,
-    Id,
-    Publish,
-    Restarted,
-    Subscribe,
-    Unsubscribe,
-    client,
-    neighbour,
-)
-from gossamer.protocol.brokers.scot import broadcast
-from gossamer.protocol.brokers.scot.handing_over import (
-    backups_changed,
-    hand_back,
-    note_acting,
-    on_taking_over,
-    send_again,
-)
-from gossamer.protocol.brokers.scot.messages import (
-    BetweenBrokers,
-    BidNotification,
-    Bypass,
-    Detour,
-    Message,
-    Notification,
-    Numbered,
-    ProxyNotification,
-    Relay,
-    Subscription,
-    Synchronise,
-    TakingOver,
-)
+from gossamer.protocol.brokers.core.messages import Hop, Id, client, neighbour
+from gossamer.protocol.brokers.scot import broadcast, handing_over
+from gossamer.protocol.brokers.scot import messages as m
 from gossamer.protocol.brokers.scot.promises import Promises, next_in_region
 from gossamer.protocol.brokers.scot.routing import ALGORITHMS
 from gossamer.protocol.brokers.scot.state import ScotOutbox, State
@@ -109,7 +79,7 @@ if TYPE_CHECKING:
 
 
 def hold(
-    own: Promises, state: State, out: ScotOutbox, hop: Hop, message: Message, before: int
+    own: Promises, state: State, out: ScotOutbox, hop: Hop, message: m.Message, before: int
 ) -> bool:
     """Let what is done now be done again later; returns whether that is so.
 
@@ -152,31 +122,31 @@ def replay(own: Promises, state: State, out: ScotOutbox) -> None:
 
 
 def _replayable(
-    state: State, hop: Hop, message: Message, before: int
+    state: State, hop: Hop, message: m.Message, before: int
 ) -> Iterator[tuple[Hop, Replayable]]:
     """What of a message has to be done again, and as whose."""
     match message:
-        case Relay(Subscription() as told, origin, ()):
+        case m.Relay(m.Subscription() as told, origin, ()):
             name = state.named(origin)
             yield neighbour(name or hop.name), told
-        case Publish(values):
+        case core.Publish(values):
             id_ = Id(state.name, state.next_number)
-            yield hop, Notification(id_, exact_publication(values))
+            yield hop, m.Notification(id_, exact_publication(values))
         case _ if hop.is_client:
             for number in range(before + 1, state.next_number + 1):
                 entry = state.table.get(Id(state.name, number))
                 if entry is not None:
-                    yield hop, Subscription(entry.id, entry.filter, entry.host)
+                    yield hop, m.Subscription(entry.id, entry.filter, entry.host)
         case _ if isinstance(message, Replayable):
             yield hop, message
 
 
 def _again(own: Promises, state: State, out: ScotOutbox, hop: Hop, message: Replayable) -> None:
     match message:
-        case Subscription(id_):
+        case m.Subscription(id_):
             _subscribe_again(own, state, out, id_)
-        case ProxyNotification():
-            on_taking_over(own, state, out, hop, message)
+        case m.ProxyNotification():
+            handing_over.on_taking_over(own, state, out, hop, message)
         case _:
             ALGORITHMS[state.settings.routing].on_message(state, out, hop, message)
 
@@ -197,28 +167,28 @@ class TakeOver(Promises):
         self, state: State, out: ScotOutbox, name: str, message: Any, carry_out: CarryOut
     ) -> None:
         """Carry out what a client asks, and have it told when that is safe."""
-        if isinstance(message, ClientAcknowledge):
+        if isinstance(message, core.ClientAcknowledge):
             carry_out(state, out, name, message)
             return
         out.add(Awaits(self.begin_for_client(state, out)))
         before = state.next_number
-        if isinstance(message, Subscribe | Unsubscribe):
+        if isinstance(message, core.Subscribe | core.Unsubscribe):
             self.check_own(state, name)
         carry_out(state, out, name, message)
         again = hold(self, state, out, client(name), message, before)
         self.end(state, out, again=again)
 
     def from_neighbour(
-        self, state: State, out: ScotOutbox, source: Hop, message: BetweenBrokers, route: Route
+        self, state: State, out: ScotOutbox, source: Hop, message: m.BetweenBrokers, route: Route
     ) -> None:
         """Route what a neighbour sent, and acknowledge it when all that followed has come."""
-        if isinstance(message, Numbered):
+        if isinstance(message, m.Numbered):
             self.begin(state, out, Task((source.name, message.number)))
             before = state.next_number
             self._take(state, out, source, message.message, route)
             again = hold(self, state, out, source, message.message, before)
             self.end(state, out, again=again)
-        elif isinstance(message, Synchronise):
+        elif isinstance(message, m.Synchronise):
             self.begin(state, out, Task(NOBODY))
             route(state, out, source, message)
             self.end(state, out)
@@ -227,16 +197,16 @@ class TakeOver(Promises):
             self._take(state, out, source, message, route)
 
     def _take(
-        self, state: State, out: ScotOutbox, source: Hop, message: BetweenBrokers, route: Route
+        self, state: State, out: ScotOutbox, source: Hop, message: m.BetweenBrokers, route: Route
     ) -> None:
-        if isinstance(message, TakingOver):
-            on_taking_over(self, state, out, source, message)
+        if isinstance(message, m.TakingOver):
+            handing_over.on_taking_over(self, state, out, source, message)
         else:
             route(state, out, source, message)
 
     def after_host(self, state: State, out: ScotOutbox, message: Any) -> None:
         """Forget what was under way when the broker was started; do again what it held."""
-        if isinstance(message, Restarted):
+        if isinstance(message, core.Restarted):
             self.memory.restarted()
         replay(self, state, out)
 
@@ -244,17 +214,17 @@ class TakeOver(Promises):
 
     def link_came(self, state: State, out: ScotOutbox, name: str) -> None:
         """Hand clients back before the broker is told what stands: then it has all its clients."""
-        hand_back(self, state, out, name)
+        handing_over.hand_back(self, state, out, name)
 
     def link_changed(
         self, state: State, out: ScotOutbox, name: str, before: tuple[str, ...], *, works: bool
     ) -> None:
         """See to the backups; send again what was under way on a link that went."""
         self.memory.link_changed(name)
-        backups_changed(self, state, out, before, name if works else "")
-        note_acting(self, state)
+        handing_over.backups_changed(self, state, out, before, name if works else "")
+        handing_over.note_acting(self, state)
         if not works:
-            send_again(self, state, out, name)
+            handing_over.send_again(self, state, out, name)
 
     # Subscriptions of neighbours
 
@@ -295,15 +265,15 @@ class Bystander(TakeOver):
         self, state: State, out: ScotOutbox, name: str, message: Any, carry_out: CarryOut
     ) -> None:
         """Carry out what a client asks; nobody waits for what follows."""
-        if isinstance(message, Subscribe | Unsubscribe):
+        if isinstance(message, core.Subscribe | core.Unsubscribe):
             self.check_own(state, name)
         carry_out(state, out, name, message)
 
     def from_neighbour(
-        self, state: State, out: ScotOutbox, source: Hop, message: BetweenBrokers, route: Route
+        self, state: State, out: ScotOutbox, source: Hop, message: m.BetweenBrokers, route: Route
     ) -> None:
         """As who takes over, but what follows from what stands is not sent around failures."""
-        if isinstance(message, Synchronise):
+        if isinstance(message, m.Synchronise):
             route(state, out, source, message)
             replay(self, state, out)
         else:
@@ -311,10 +281,11 @@ class Bystander(TakeOver):
 
     def backups(self, state: State) -> tuple[str, ...]:
         """None, and so nobody hears what this broker promises its clients."""
-        del state
         return ()
 
-    def send(self, state: State, out: ScotOutbox, neighbour: str, message: BetweenBrokers) -> None:
+    def send(
+        self, state: State, out: ScotOutbox, neighbour: str, message: m.BetweenBrokers
+    ) -> None:
         """Number a message and take it around failures only where somebody waits for its end.
 
         A notification that nobody takes around a link (`ScotSettings.around_failures`) is lost.
@@ -322,7 +293,7 @@ class Bystander(TakeOver):
         if out.task is None:
             NoTakeOver.send(self, state, out, neighbour, message)
             return
-        if neighbour in state.down and isinstance(message, Notification | Detour | Bypass):
+        if neighbour in state.down and isinstance(message, m.Notification | m.Detour | m.Bypass):
             state.counters.lost += 1
         super().send(state, out, neighbour, message)
 
@@ -332,12 +303,7 @@ class Bystander(TakeOver):
         return super().replacing(state, out, gone, covered=waits)
 
     def give(
-        self,
-        state: State,
-        out: ScotOutbox,
-        name: str,
-        notification: Notification | BidNotification,
-        labels: tuple[str, ...],
+        self, state: State, out: ScotOutbox, name: str, notification: m.Handed, labels: m.Labels
     ) -> None:
         """Deliver a notification, unless it came before; the host keeps it.
 
@@ -345,11 +311,11 @@ class Bystander(TakeOver):
         """
         if name in self.memory.guests:
             super().give(state, out, name, notification, labels)
-        elif name.startswith(NAMELESS) or self.memory.note(name, notification.id):
+        elif name.startswith(core.NAMELESS) or self.memory.note(name, notification.id):
             out.deliver(name, notification, labels)
 
     def stand_in(
-        self, state: State, out: ScotOutbox, notification: Notification, cluster: int
+        self, state: State, out: ScotOutbox, notification: m.Notification, cluster: int
     ) -> None:
         """Have a backup of a dead broker take a notification; without any it counts as lost."""
         if not next_in_region(state, cluster):

@@ -9,19 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from attrs import define, field
 
 from gossamer.protocol.brokers.core.messages import Hop, Id
-from gossamer.protocol.brokers.scot.messages import (
-    BetweenBrokers,
-    BidNotification,
-    Bypass,
-    Detour,
-    Notification,
-    Promised,
-    ProxyNotification,
-    Relay,
-    Subscription,
-    Tracked,
-    UnacknowledgedDelivery,
-)
+from gossamer.protocol.brokers.scot import messages as m
 from gossamer.protocol.brokers.scot.table import Entry
 from gossamer.protocol.content.filters import Filter
 from gossamer.protocol.content.filters import Publication as Values
@@ -31,7 +19,7 @@ REMEMBERED: Final = 8192
 those come again that were under way when something failed; a guess at how many these are at most.
 """
 
-Replayable = Subscription | Notification | Detour | Bypass | ProxyNotification
+Replayable = m.Subscription | m.Notification | m.Detour | m.Bypass | m.ProxyNotification
 """What a broker that does not know all does again when it does."""
 
 NOBODY: Final = 0
@@ -71,7 +59,7 @@ class Copy:
     """A numbered message that a neighbour has not acknowledged."""
 
     neighbour: str
-    message: Tracked
+    message: m.Tracked
     task: Task
 
 
@@ -97,8 +85,8 @@ class ReplicatedPromises:
             knows what its clients took.
     """
 
-    promised: dict[str, dict[str, Promised]] = field(factory=dict)
-    unacknowledged: dict[str, dict[Id, UnacknowledgedDelivery]] = field(factory=dict)
+    promised: dict[str, dict[str, m.Promised]] = field(factory=dict)
+    unacknowledged: dict[str, dict[Id, m.UnacknowledgedDelivery]] = field(factory=dict)
     guests: set[str] = field(factory=set)
     acted: bool = False
     taken: dict[str, dict[Id, None]] = field(factory=dict)
@@ -148,7 +136,7 @@ class TakeOverMemory:
 
     next_number: int = 0
     copies: dict[int, Copy] = field(factory=dict)
-    unacknowledged: dict[str, dict[Id, UnacknowledgedDelivery]] = field(factory=dict)
+    unacknowledged: dict[str, dict[Id, m.UnacknowledgedDelivery]] = field(factory=dict)
     replicas: dict[int, ReplicatedPromises] = field(factory=dict)
     seen: OrderedDict[tuple[str, Id], None] = field(factory=OrderedDict)
     held: list[Held] = field(factory=list)
@@ -211,10 +199,10 @@ class TakeOverMemory:
             del self.ended[name, id_]
 
 
-def subscription_in(message: Tracked) -> Id | None:
+def subscription_in(message: m.Tracked) -> Id | None:
     """The subscription that a message makes known, on its way or around a link; None if none."""
-    carried = message.message if isinstance(message, Relay) else message
-    return carried.id if isinstance(carried, Subscription) else None
+    carried = message.message if isinstance(message, m.Relay) else message
+    return carried.id if isinstance(carried, m.Subscription) else None
 
 
 def _remember(known: OrderedDict[tuple[str, Id], None], one: tuple[str, Id]) -> bool:
@@ -232,13 +220,12 @@ def _remember(known: OrderedDict[tuple[str, Id], None], one: tuple[str, Id]) -> 
 # `take_over.take_over.TakeOver`, and beside such brokers a `take_over.take_over.Bystander`. What
 # neighbours make of subscriptions (`broadcast`) is all that asks otherwise who takes over.
 
-
 if TYPE_CHECKING:
     from gossamer.protocol.brokers.scot.state import ScotOutbox, State
     from gossamer.protocol.brokers.scot.table import Entry
 
     CarryOut = Callable[[State, ScotOutbox, str, Any], None]
-    Route = Callable[[State, ScotOutbox, Hop, BetweenBrokers], None]
+    Route = Callable[[State, ScotOutbox, Hop, m.BetweenBrokers], None]
 
 
 class NoTakeOver:
@@ -259,7 +246,7 @@ class NoTakeOver:
         carry_out(state, out, name, message)
 
     def from_neighbour(
-        self, state: State, out: ScotOutbox, source: Hop, message: BetweenBrokers, route: Route
+        self, state: State, out: ScotOutbox, source: Hop, message: m.BetweenBrokers, route: Route
     ) -> None:
         """A neighbour has sent something."""
         route(state, out, source, message)
@@ -271,7 +258,6 @@ class NoTakeOver:
 
     def backups(self, state: State) -> tuple[str, ...]:
         """The neighbours that back this broker up, in the order in which they take over."""
-        del state
         return ()
 
     def link_came(self, state: State, out: ScotOutbox, name: str) -> None:
@@ -284,25 +270,20 @@ class NoTakeOver:
 
     # What is sent and delivered
 
-    def send(self, state: State, out: ScotOutbox, neighbour: str, message: BetweenBrokers) -> None:
+    def send(
+        self, state: State, out: ScotOutbox, neighbour: str, message: m.BetweenBrokers
+    ) -> None:
         """A message is to be sent."""
-        del state
         out.put(neighbour, message, type(message).__name__)
 
     def give(
-        self,
-        state: State,
-        out: ScotOutbox,
-        name: str,
-        notification: Notification | BidNotification,
-        labels: tuple[str, ...],
+        self, state: State, out: ScotOutbox, name: str, notification: m.Handed, labels: m.Labels
     ) -> None:
         """A client is to be handed a notification."""
-        del state
         out.deliver(name, notification, labels)
 
     def stand_in(
-        self, state: State, out: ScotOutbox, notification: Notification, cluster: int
+        self, state: State, out: ScotOutbox, notification: m.Notification, cluster: int
     ) -> None:
         """The broker of a cluster in this region is dead, and its clients may want this."""
 
@@ -329,7 +310,6 @@ class NoTakeOver:
 
     def has_ended(self, neighbour: str, id_: Id) -> bool:
         """Whether the end of a subscription came before that, by another way."""
-        del neighbour, id_
         return False
 
     def ends(self, neighbour: str, id_: Id) -> None:
@@ -337,7 +317,6 @@ class NoTakeOver:
 
     def stands(self, id_: Id) -> bool:
         """Whether a subscription that was passed on is known wherever it went, and may cover."""
-        del id_
         return True
 
     def doubt(self, id_: Id) -> None:
@@ -348,7 +327,6 @@ class NoTakeOver:
 
         Returns whether `replaced` sees to its end once that has been passed on.
         """
-        del state, out, gone, covered
         return False
 
     def replaced(self, state: State, out: ScotOutbox) -> None:

@@ -15,7 +15,6 @@ from gossamer.protocol.kernel.errors import ConfigError
 
 # The two graphs whose Cartesian product a SCOT is, and what is asked of them (Sec. 3.2).
 
-
 Vertex = str | int
 
 
@@ -181,9 +180,6 @@ def _is_number(vertex: Vertex) -> bool:
     return isinstance(vertex, int) and not isinstance(vertex, bool)
 
 
-# Where a broker is in a SCOT, and sets of clusters as bits (Sec. 4.3, 4.4).
-
-
 MAX_CLUSTERS: Final = 62
 """Clusters whose vector is a whole number of 64 bits."""
 
@@ -258,7 +254,6 @@ class ClusterBitVector:
 
 
 NO_CLUSTERS: Final = ClusterBitVector()
-
 
 Link = tuple[BrokerLabel, BrokerLabel]
 

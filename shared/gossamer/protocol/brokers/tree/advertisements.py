@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from attrs import define, field
 
-from gossamer.protocol.brokers.core.broker import FilterIndex
+from gossamer.protocol.brokers.core.broker import SharedIndex
 from gossamer.protocol.brokers.core.messages import Hop, Id
 from gossamer.protocol.brokers.tree.tables import ALL_OFFERED, OFFERED_SOMEWHERE, Marks
 from gossamer.protocol.content.filters import Filter
@@ -42,7 +42,7 @@ class _Group:
 class AdvertisementTable:
     """Advertisements by identifier, those of neighbours indexed by filter."""
 
-    def __init__(self, index: FilterIndex, marks: Marks) -> None:
+    def __init__(self, index: SharedIndex, marks: Marks) -> None:
         self._offers: dict[Id, Offer] = {}
         self._groups: dict[int, _Group] = {}
         self._index = index
@@ -117,10 +117,7 @@ class AdvertisementTable:
         place = self._index.place_of(announced)
         group = None if place is None else self._groups.get(place)
         if group is None:
-            if place is None:
-                place = self._index.add(announced, 0)
-            else:
-                self._index.add_again(place)
+            place = self._index.add(announced, 0)
             group = self._groups[place] = _Group(place)
         return group
 

@@ -5,54 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gossamer.protocol.brokers.core import messages as core
 from gossamer.protocol.brokers.core.broker import Broker, NewIndex, Routing, SharedIndex, name_in
 from gossamer.protocol.brokers.core.clients import Labelled, read_ids
-from gossamer.protocol.brokers.core.messages import (
-    Congestion,
-    Hop,
-    NeighbourDown,
-    NeighbourGone,
-    NeighbourUp,
-    NotAdvertisedError,
-    Restarted,
-    client,
-)
-from gossamer.protocol.brokers.core.plain_data import read_name
+from gossamer.protocol.brokers.core.messages import Hop, client
 from gossamer.protocol.brokers.core.state import Session
 from gossamer.protocol.brokers.tree import codec as dumping
+from gossamer.protocol.brokers.tree import messages as m
+from gossamer.protocol.brokers.tree import pruning, routing, sessions
 from gossamer.protocol.brokers.tree.advertisements import Offer
 from gossamer.protocol.brokers.tree.codec import CODEC
 from gossamer.protocol.brokers.tree.covering import PACE_TIMER, cover_anew, pace
-from gossamer.protocol.brokers.tree.messages import (
-    Advertisement,
-    Frame,
-    Publication,
-    Subscription,
-)
 from gossamer.protocol.brokers.tree.outbox import TreeOutbox
-from gossamer.protocol.brokers.tree.pruning import (
-    RELEASE_TIMER,
-    REVIEW_TIMER,
-    critical_of,
-    release,
-    review,
-)
-from gossamer.protocol.brokers.tree.routing import (
-    advertise,
-    forward,
-    on_unadvertisement,
-    remove_or_hold,
-    subscribe,
-)
-from gossamer.protocol.brokers.tree.sessions import (
-    ACKNOWLEDGE_TIMER,
-    acknowledge,
-    on_frame,
-    on_neighbour_down,
-    on_neighbour_gone,
-    on_neighbour_up,
-    take,
-)
 from gossamer.protocol.brokers.tree.settings import Statistics, TreeSettings
 from gossamer.protocol.brokers.tree.state import Aggregate, Counters, Link, State, TableSizes
 from gossamer.protocol.brokers.tree.tables import Entry
@@ -65,12 +29,11 @@ from gossamer.protocol.kernel.errors import ConfigError
 # counts as taken even if what is in it is refused, so `from_neighbour` is this family's own. And
 # two refused messages leave effects (`outbox`).
 
-
 _ON_TIMER = {
-    RELEASE_TIMER: release,
-    REVIEW_TIMER: review,
+    pruning.RELEASE_TIMER: pruning.release,
+    pruning.REVIEW_TIMER: pruning.review,
     PACE_TIMER: pace,
-    ACKNOWLEDGE_TIMER: acknowledge,
+    sessions.ACKNOWLEDGE_TIMER: sessions.acknowledge,
 }
 
 
@@ -78,10 +41,10 @@ class TreeRouting(Routing[State, TreeOutbox]):
     """Advertisements flood, subscriptions go towards them, publications come back."""
 
     codec = CODEC
+    reads = read_ids, read_ids
 
     def begin(self, state: State, now: int, message: object) -> TreeOutbox:
         """Forget statistics that are too old."""
-        del message
         state.statistics.expire(now)
         return TreeOutbox(state, now)
 
@@ -93,24 +56,24 @@ class TreeRouting(Routing[State, TreeOutbox]):
         """Enter a subscription, and make it known towards the advertisements that it meets."""
         id_ = out.give_id()
         session.subscriptions[label] = id_
-        subscribe(state, out, client(session.name), Subscription(id_, wanted), label)
+        routing.subscribe(state, out, client(session.name), m.Subscription(id_, wanted), label)
 
     def unsubscribe(self, state: State, out: TreeOutbox, session: Session, label: str) -> None:
         """Remove a subscription, with critical distances for those that prune."""
         entry = state.subscriptions[session.subscriptions.pop(label)]
-        remove_or_hold(state, out, entry, critical_of(state, entry))
+        routing.remove_or_hold(state, out, entry, pruning.critical_of(state, entry))
 
     def advertise(
         self, state: State, out: TreeOutbox, session: Session, label: str, announced: Filter
     ) -> None:
-        """Enter an advertisement, and flood it."""
         id_ = out.give_id()
         session.advertisements[label] = id_
-        advertise(state, out, client(session.name), Advertisement(id_, announced), label)
+        routing.advertise(state, out, client(session.name), m.Advertisement(id_, announced), label)
 
     def unadvertise(self, state: State, out: TreeOutbox, session: Session, label: str) -> None:
-        """Forget an advertisement, and flood that."""
-        on_unadvertisement(state, out, client(session.name), session.advertisements.pop(label))
+        routing.on_unadvertisement(
+            state, out, client(session.name), session.advertisements.pop(label)
+        )
 
     def publish(
         self, state: State, out: TreeOutbox, session: Session, values: Mapping[str, object]
@@ -120,66 +83,52 @@ class TreeRouting(Routing[State, TreeOutbox]):
         for id_ in session.advertisements.values():
             offer = state.advertisements[id_]
             if conforms(exact, offer.filter):
-                forward(state, out, offer, Publication(out.give_id(), id_, exact))
+                routing.forward(state, out, offer, m.Publication(out.give_id(), id_, exact))
                 return
-        raise NotAdvertisedError(session.name, values)
+        raise core.NotAdvertisedError(session.name, values)
 
     def filters_of(self, state: State, session: Session) -> tuple[Labelled, Labelled]:
-        """As the tables have them."""
         wanted, offered = state.subscriptions, state.advertisements
         return (
             tuple((label, wanted[id_].filter) for label, id_ in session.subscriptions.items()),
             tuple((label, offered[id_].filter) for label, id_ in session.advertisements.items()),
         )
 
-    def read_session(self, data: list[Any]) -> Session:
-        """Labels of identifiers."""
-        name, subscriptions, advertisements = data
-        return Session(read_name(name, "client"), read_ids(subscriptions), read_ids(advertisements))
-
     # Neighbours
 
-    def from_neighbour(self, state: State, out: TreeOutbox, source: Hop, message: Frame) -> None:
+    def from_neighbour(self, state: State, out: TreeOutbox, source: Hop, message: m.Frame) -> None:
         """Take a frame; it is numbered before its content is looked at."""
-        on_frame(state, out, source.name, message)
+        sessions.on_frame(state, out, source.name, message)
 
     def is_neighbour(self, state: State, name: str) -> bool:
-        """Whether there is a link, up or down."""
         return name in state.links
 
     def on_message(self, state: State, out: TreeOutbox, source: Hop, message: Any) -> None:
-        """Take what came in a frame."""
-        take(state, out, state.links[source.name], message)
+        sessions.take(state, out, state.links[source.name], message)
 
     # The host
 
     def on_host(self, state: State, out: TreeOutbox, message: Any) -> None:
         """Begin and end sessions; release what was held back under congestion."""
         match message:
-            case NeighbourUp(name):
-                on_neighbour_up(state, out, name)
-            case NeighbourDown(name):
-                on_neighbour_down(state, name)
-            case NeighbourGone(name):
-                on_neighbour_gone(state, out, name)
-            case Congestion(queue):
+            case core.NeighbourUp(name):
+                sessions.on_neighbour_up(state, out, name)
+            case core.NeighbourDown(name):
+                sessions.on_neighbour_down(state, name)
+            case core.NeighbourGone(name):
+                sessions.on_neighbour_gone(state, out, name)
+            case core.Congestion(queue):
                 _on_congestion(state, out, queue)
-            case Restarted():
+            case core.Restarted():
                 _on_restart(state, out)
 
     def on_timer(self, state: State, out: TreeOutbox, name: str) -> None:
-        """Release, review, pace or acknowledge."""
         _ON_TIMER[name](state, out)
 
     # As plain data
 
-    def dump(self, state: State) -> dict[str, Any]:
-        """Tables, links, statistics, and what is held back."""
-        return dumping.dump(state)
-
-    def load(self, state: State, data: Mapping[str, Any]) -> None:
-        """Take these up again."""
-        dumping.load(state, data)
+    dump = staticmethod(dumping.dump)
+    load = staticmethod(dumping.load)
 
 
 def _on_restart(state: State, out: TreeOutbox) -> None:
@@ -191,9 +140,9 @@ def _on_restart(state: State, out: TreeOutbox) -> None:
 
 def _on_congestion(state: State, out: TreeOutbox, queue: int) -> None:
     state.queue = queue
-    timer = state.timers.get(RELEASE_TIMER)
+    timer = state.timers.get(pruning.RELEASE_TIMER)
     if timer is None or timer.at is None:
-        release(state, out)
+        pruning.release(state, out)
 
 
 _ROUTING = TreeRouting()
@@ -223,11 +172,7 @@ class TreeBroker(Broker[State, TreeOutbox]):
 
     @classmethod
     def load(
-        cls,
-        data: dict[str, Any],
-        settings: TreeSettings,
-        *,
-        new_index: NewIndex = SharedIndex,
+        cls, data: dict[str, Any], settings: TreeSettings, *, new_index: NewIndex = SharedIndex
     ) -> TreeBroker:
         """The broker that was dumped; raises `DumpError` for what is no dump.
 
@@ -286,10 +231,6 @@ class TreeBroker(Broker[State, TreeOutbox]):
             for link in self._state.links_in_order()
             if link.sent.aggregates
         }
-
-    def clients(self) -> list[Session]:
-        """The attached clients; these and what follows are for looking at, not for changing."""
-        return list(self._state.clients.values())
 
     def advertisements(self) -> list[Offer]:
         """The advertisement table."""

@@ -27,34 +27,11 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final
 
-from gossamer.protocol.brokers.core.codec import (
-    COUNT,
-    FILTER,
-    FLAG,
-    ID,
-    MAX_STANDING,
-    VALUES,
-    Codec,
-    Kinds,
-    Part,
-    Shape,
-    many,
-    maybe,
-    same,
-    shape,
-)
+from gossamer.protocol.brokers.core import codec as c
+from gossamer.protocol.brokers.core import plain_data
+from gossamer.protocol.brokers.core.codec import Codec, Part, Shape
 from gossamer.protocol.brokers.core.messages import Hop, Id, MalformedMessageError
-from gossamer.protocol.brokers.core.plain_data import (
-    UNNAMED,
-    WHOLE,
-    malformed,
-    plain_values,
-    read_id,
-    read_list,
-    read_values,
-    read_whole,
-    shown,
-)
+from gossamer.protocol.brokers.core.plain_data import malformed
 from gossamer.protocol.brokers.tree import messages as m
 from gossamer.protocol.brokers.tree.advertisements import Offer
 from gossamer.protocol.brokers.tree.messages import CriticalDistance, Frame, Publication
@@ -73,48 +50,45 @@ MAX_HOPS: Final = 1 << 31
 def _read_critical(data: object, field: str) -> CriticalDistance:
     if type(data) is not list or len(data) != 2 or type(data[1]) is not list or not data[1]:
         raise malformed(field, data, "an advertisement and its distances")
-    return CriticalDistance(read_id(data[0], field), _distances(data[1], field))
+    return CriticalDistance(plain_data.read_id(data[0], field), _distances(data[1], field))
 
 
 def _read_hops(data: object, field: str) -> int:
     return max(-MAX_HOPS, min(int(_any_hops(data, field)), MAX_HOPS))
 
 
-_any_hops: Final = read_whole(-WHOLE, WHOLE - 1)
-_distances: Final = read_list(_read_hops, 2)
+_any_hops: Final = plain_data.read_whole(-plain_data.WHOLE, plain_data.WHOLE - 1)
+_distances: Final = plain_data.read_list(_read_hops, 2)
 
-
-_PASSED: Final = Part(same, lambda data, field: _read_hops(COUNT.read(data, field), field))
-_TUPLES: Final = maybe(
-    many(Part(lambda one: [list(one[0]), list(one[1])], _read_critical), MAX_TUPLES)
+_PASSED: Final = Part(c.same, lambda data, field: _read_hops(c.COUNT.read(data, field), field))
+_TUPLES: Final = c.maybe(
+    c.many(Part(lambda one: [list(one[0]), list(one[1])], _read_critical), MAX_TUPLES)
 )
 
-
 _INNER: Final = {
-    "subscription": shape(m.Subscription, ID, FILTER, FLAG),
-    "unsubscription": shape(m.Unsubscription, ID, _TUPLES, FLAG),
+    "subscription": c.shape(m.Subscription, c.ID, c.FILTER, c.FLAG),
+    "unsubscription": c.shape(m.Unsubscription, c.ID, _TUPLES, c.FLAG),
 }
-_ADVERTISEMENT: Final = shape(m.Advertisement, ID, FILTER)
-
+_ADVERTISEMENT: Final = c.shape(m.Advertisement, c.ID, c.FILTER)
 
 BETWEEN_BROKERS: Final[Mapping[str, Shape]] = {
     **_INNER,
     "advertisement": _ADVERTISEMENT,
-    "unadvertisement": shape(m.Unadvertisement, ID),
-    "settled": shape(m.Settled, ID),
-    "publication": shape(m.Publication, ID, ID, VALUES, _PASSED, _PASSED),
-    "packed": shape(m.Packed, many(Kinds(_INNER).part, MAX_STANDING)),
-    "synchronise": shape(
+    "unadvertisement": c.shape(m.Unadvertisement, c.ID),
+    "settled": c.shape(m.Settled, c.ID),
+    "publication": c.shape(m.Publication, c.ID, c.ID, c.VALUES, _PASSED, _PASSED),
+    "packed": c.shape(m.Packed, c.many(c.Kinds(_INNER).part, c.MAX_STANDING)),
+    "synchronise": c.shape(
         m.Synchronise,
-        many(Kinds({"advertisement": _ADVERTISEMENT}).part, MAX_STANDING),
-        many(Kinds({"subscription": _INNER["subscription"]}).part, MAX_STANDING),
+        c.many(c.Kinds({"advertisement": _ADVERTISEMENT}).part, c.MAX_STANDING),
+        c.many(c.Kinds({"subscription": _INNER["subscription"]}).part, c.MAX_STANDING),
     ),
-    "synchronise request": shape(m.SynchroniseRequest),
-    "acknowledge": shape(m.Acknowledge, COUNT, COUNT),
+    "synchronise request": c.shape(m.SynchroniseRequest),
+    "acknowledge": c.shape(m.Acknowledge, c.COUNT, c.COUNT),
 }
 """Shapes of what brokers send each other."""
 
-_BETWEEN_BROKERS: Final = Kinds(BETWEEN_BROKERS)
+_BETWEEN_BROKERS: Final = c.Kinds(BETWEEN_BROKERS)
 check_content: Final = _BETWEEN_BROKERS.check
 """`Codec.check_between` of what is in a frame."""
 
@@ -130,7 +104,7 @@ class _FrameCodec(Codec):
 
 
 CODEC: Final = _FrameCodec(
-    {"frame": shape(m.Frame, COUNT, COUNT, _BETWEEN_BROKERS.part)}, inside=BETWEEN_BROKERS
+    {"frame": c.shape(m.Frame, c.COUNT, c.COUNT, _BETWEEN_BROKERS.part)}, inside=BETWEEN_BROKERS
 )
 """What tree brokers take."""
 
@@ -144,8 +118,8 @@ def read_frame(data: object) -> Frame:
     """The frame that came as plain data; raises `MalformedMessageError`."""
     if type(data) is not list or len(data) < 3:
         expected = "a session, a number and a message"
-        raise MalformedMessageError(UNNAMED, "content", shown(data), expected)
-    session, number = COUNT.read(data[0], "session"), COUNT.read(data[1], "number")
+        raise MalformedMessageError(plain_data.UNNAMED, "content", plain_data.shown(data), expected)
+    session, number = c.COUNT.read(data[0], "session"), c.COUNT.read(data[1], "number")
     return Frame(session, number, _BETWEEN_BROKERS.read(data[2:], "message"))
 
 
@@ -153,7 +127,6 @@ def read_frame(data: object) -> Frame:
 #
 # What follows from the rest (indexes, and where a subscription's advertisements are) is worked out
 # again.
-
 
 Read = Callable[[str], Filter]
 Write = Callable[[Filter], str]
@@ -241,7 +214,12 @@ def _link_data(link: Link, write: Write) -> dict[str, object]:
             for one in link.sent.aggregates.values()
         ],
         "retained": [
-            [_publication_data(one.publication), write(one.advertised), one.session, one.number]
+            [
+                BETWEEN_BROKERS["publication"].plain(one.publication),
+                write(one.advertised),
+                one.session,
+                one.number,
+            ]
             for one in link.retained
         ],
     }
@@ -281,12 +259,7 @@ def _link(
     )
 
 
-def _publication_data(one: Publication) -> list[object]:
-    values = plain_values(one.values)
-    return [list(one.id), list(one.advertisement), values, one.distance, one.count]
-
-
 def _publication(data: list[Any]) -> Publication:
     id_, advertisement, values, distance, count = data
-    found = read_values(values, "values")
+    found = plain_data.read_values(values, "values")
     return Publication(Id(*id_), Id(*advertisement), found, distance, count)

@@ -156,7 +156,6 @@ def _clean(state: State, out: TreeOutbox, link: Link, id_: Id, coverer: Entry) -
 # the last batch ends the aggregate. The next broker, which quenched all of it meanwhile, then does
 # the same, one link after the other towards the publishers.
 
-
 PACE_TIMER = "pace"
 LARGEST_BATCH: Final = 1024
 

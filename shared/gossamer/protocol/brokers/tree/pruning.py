@@ -15,19 +15,10 @@ from fractions import Fraction
 from typing import Final
 
 from gossamer.protocol.brokers.core.messages import Hop, Id
-from gossamer.protocol.brokers.tree.covering import (
-    displaced_by,
-    drop_aggregate,
-    take_down,
-    withdraw,
-)
+from gossamer.protocol.brokers.tree import covering
 from gossamer.protocol.brokers.tree.messages import CriticalDistance, Unsubscription
 from gossamer.protocol.brokers.tree.outbox import TreeOutbox
-from gossamer.protocol.brokers.tree.settings import (
-    BELOW,
-    Pruning,
-    TreeSettings,
-)
+from gossamer.protocol.brokers.tree.settings import BELOW, Pruning, TreeSettings
 from gossamer.protocol.brokers.tree.state import Link, State
 from gossamer.protocol.brokers.tree.tables import Entry
 
@@ -189,7 +180,6 @@ def _exact(threshold: float) -> Fraction:
 #
 # The handler of both papers' Algorithm 1; `pruning` has its formulas.
 
-
 Critical = tuple[CriticalDistance, ...]
 
 RELEASE_TIMER = "release"
@@ -233,9 +223,9 @@ def remove(
             forget_quenched(state, out, link, entry.id)
     if critical is None or state.settings.rules.pruning is Pruning.NONE:
         for link in where_sent:
-            withdraw(state, out, link, Unsubscription(entry.id, triggered=triggered))
+            covering.withdraw(state, out, link, Unsubscription(entry.id, triggered=triggered))
     elif state.settings.rules.pruning is Pruning.PACED:
-        take_down(state, out, where_sent, entry.id)
+        covering.take_down(state, out, where_sent, entry.id)
     else:
         _prune(state, out, entry.id, critical, where_sent)
 
@@ -249,7 +239,7 @@ def forget_quenched(state: State, out: TreeOutbox, link: Link, id_: Id) -> None:
     if coverer in link.sent.aggregates and state.settings.drop_unpaid:
         assert coverer is not None
         if not link.sent.quenched_by(coverer):
-            drop_aggregate(state, out, link, coverer)
+            covering.drop_aggregate(state, out, link, coverer)
 
 
 def _prune(state: State, out: TreeOutbox, id_: Id, critical: Critical, links: list[Link]) -> None:
@@ -270,7 +260,7 @@ def _prune(state: State, out: TreeOutbox, id_: Id, critical: Critical, links: li
     enough = enough_displaced(
         state.settings, sum(len(link.sent.quenched_by(id_)) for link in links)
     )
-    displaced = {link.name: displaced_by(state, link, id_, enough) for link in links}
+    displaced = {link.name: covering.displaced_by(state, link, id_, enough) for link in links}
     chosen = chosen_distance(state.settings, len(set[Id]().union(*displaced.values())))
     senders = _senders(state, critical)
     for link in links:
@@ -278,7 +268,7 @@ def _prune(state: State, out: TreeOutbox, id_: Id, critical: Critical, links: li
         always = chosen is None or pointless
         onward = tuples_onward(critical, senders, link.hop, None if always else chosen)
         if onward or always:
-            withdraw(state, out, link, Unsubscription(id_, onward))
+            covering.withdraw(state, out, link, Unsubscription(id_, onward))
         else:
             _preserve(state, out, link, id_)
 
@@ -338,7 +328,7 @@ def _drop_worst(state: State, out: TreeOutbox) -> None:
     for share, name, id_ in sorted(candidates, reverse=True):
         link = state.links[name]
         enough = enough_displaced(state.settings, len(link.sent.quenched_by(id_)))
-        displaced = displaced_by(state, link, id_, enough)
+        displaced = covering.displaced_by(state, link, id_, enough)
         if 1 - share < similarity_asked(state.settings, len(displaced)):
-            drop_aggregate(state, out, link, id_)
+            covering.drop_aggregate(state, out, link, id_)
             return

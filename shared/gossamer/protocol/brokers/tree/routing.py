@@ -10,17 +10,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from gossamer.protocol.brokers.core.messages import CycleError, Hop, Id
+from gossamer.protocol.brokers.tree import messages as m
 from gossamer.protocol.brokers.tree.advertisements import Offer
 from gossamer.protocol.brokers.tree.covering import offer, withdraw
-from gossamer.protocol.brokers.tree.messages import (
-    Advertisement,
-    CriticalDistance,
-    Publication,
-    Settled,
-    Subscription,
-    Unadvertisement,
-    Unsubscription,
-)
 from gossamer.protocol.brokers.tree.outbox import TreeOutbox
 from gossamer.protocol.brokers.tree.pruning import forget_quenched, hold_back, remove
 from gossamer.protocol.brokers.tree.settings import Pruning, Record
@@ -29,7 +21,7 @@ from gossamer.protocol.brokers.tree.tables import Entry
 from gossamer.protocol.content.filters import Filter
 
 
-def on_advertisement(state: State, out: TreeOutbox, hop: Hop, message: Advertisement) -> None:
+def on_advertisement(state: State, out: TreeOutbox, hop: Hop, message: m.Advertisement) -> None:
     """Enter an advertisement, pass it on, and send it the subscriptions that it can serve.
 
     Raises `CycleError` where it is known from another hop, and leaves everything as it was.
@@ -46,7 +38,7 @@ def on_advertisement(state: State, out: TreeOutbox, hop: Hop, message: Advertise
 
 
 def advertise(
-    state: State, out: TreeOutbox, hop: Hop, message: Advertisement, label: str = ""
+    state: State, out: TreeOutbox, hop: Hop, message: m.Advertisement, label: str = ""
 ) -> None:
     """Enter an advertisement that is new."""
     offer_ = state.advertisements.add(message.id, message.filter, hop, label)
@@ -77,7 +69,7 @@ def on_settled(state: State, out: TreeOutbox, name: str, id_: Id) -> None:
 def _tell_settled(state: State, out: TreeOutbox, offer_: Offer) -> None:
     """Tell where an advertisement came from that nobody behind this broker is waited for."""
     if state.settings.retained_publications and not (offer_.unsettled or offer_.hop.is_client):
-        out.send_on(state.links[offer_.hop.name], Settled(offer_.id))
+        out.send_on(state.links[offer_.hop.name], m.Settled(offer_.id))
 
 
 def on_unadvertisement(state: State, out: TreeOutbox, hop: Hop, id_: Id) -> None:
@@ -90,12 +82,12 @@ def on_unadvertisement(state: State, out: TreeOutbox, hop: Hop, id_: Id) -> None
         state.counters.stale += 1
         return
     state.advertisements.remove(id_)
-    _flood(state, out, hop, Unadvertisement(id_))
+    _flood(state, out, hop, m.Unadvertisement(id_))
     if not hop.is_client:
         _take_back_unserved(state, out, state.links[hop.name], known)
 
 
-def on_subscription(state: State, out: TreeOutbox, hop: Hop, message: Subscription) -> None:
+def on_subscription(state: State, out: TreeOutbox, hop: Hop, message: m.Subscription) -> None:
     """Enter a subscription and make it known towards the advertisements that it meets."""
     known = state.subscriptions.get(message.id)
     if known is None:
@@ -108,7 +100,7 @@ def on_subscription(state: State, out: TreeOutbox, hop: Hop, message: Subscripti
 
 
 def subscribe(
-    state: State, out: TreeOutbox, hop: Hop, message: Subscription, label: str = ""
+    state: State, out: TreeOutbox, hop: Hop, message: m.Subscription, label: str = ""
 ) -> None:
     """Enter a subscription that is new."""
     entry = state.subscriptions.add(message.id, message.filter, hop, label)
@@ -120,7 +112,7 @@ def subscribe(
         offer(state, out, state.links[name], [entry], message.triggered)
 
 
-def on_unsubscription(state: State, out: TreeOutbox, hop: Hop, message: Unsubscription) -> None:
+def on_unsubscription(state: State, out: TreeOutbox, hop: Hop, message: m.Unsubscription) -> None:
     """Remove a subscription; while the broker is congested, hold that back if it may trigger others
     (incremental paper, Sec. IV, property 3)."""
     entry = state.subscriptions.get(message.id)
@@ -134,7 +126,7 @@ def remove_or_hold(
     state: State,
     out: TreeOutbox,
     entry: Entry,
-    critical: tuple[CriticalDistance, ...] | None,
+    critical: tuple[m.CriticalDistance, ...] | None,
     triggered: bool = False,
 ) -> None:
     """Remove a subscription now or, held back, when the broker is not congested.
@@ -150,7 +142,7 @@ def remove_or_hold(
 
 
 def _flood(
-    state: State, out: TreeOutbox, hop: Hop, message: Advertisement | Unadvertisement
+    state: State, out: TreeOutbox, hop: Hop, message: m.Advertisement | m.Unadvertisement
 ) -> None:
     for link in state.links_in_order():
         if link.hop != hop:
@@ -165,10 +157,10 @@ def _take_back_unserved(state: State, out: TreeOutbox, link: Link, gone: Offer) 
             forget_quenched(state, out, link, entry.id)
     for entry in lost:
         if entry.id in link.sent:
-            withdraw(state, out, link, Unsubscription(entry.id))
+            withdraw(state, out, link, m.Unsubscription(entry.id))
     for aggregate in list(link.sent.aggregates.values()):
         if not state.advertisements.serves(link.name, aggregate.filter):
-            withdraw(state, out, link, Unsubscription(aggregate.id))
+            withdraw(state, out, link, m.Unsubscription(aggregate.id))
 
 
 def _unserved(state: State, link: Link, gone: Filter) -> Iterable[Entry]:
@@ -177,13 +169,10 @@ def _unserved(state: State, link: Link, gone: Filter) -> Iterable[Entry]:
             yield entry
 
 
-# Publications on the reverse paths of the subscriptions that match them.
-
-
 _BY_STATISTICS: Final = (Pruning.SELECTIVE, Pruning.INCREMENTAL)
 
 
-def on_publication(state: State, out: TreeOutbox, hop: Hop, publication: Publication) -> None:
+def on_publication(state: State, out: TreeOutbox, hop: Hop, publication: m.Publication) -> None:
     """Forward a publication of a neighbour; dropped if it is stale or came before.
 
     Both are plain to see: along a tree, numbers of publications from one broker only grow, and none
@@ -200,7 +189,7 @@ def on_publication(state: State, out: TreeOutbox, hop: Hop, publication: Publica
         forward(state, out, known, publication)
 
 
-def forward(state: State, out: TreeOutbox, offer: Offer, publication: Publication) -> None:
+def forward(state: State, out: TreeOutbox, offer: Offer, publication: m.Publication) -> None:
     """Send a publication to every last hop of a subscription that matches, but not back.
 
     And to those of whom it is not known yet whether they have any.
@@ -219,7 +208,7 @@ def forward(state: State, out: TreeOutbox, offer: Offer, publication: Publicatio
     _deliver(out, publication, matched.local)
 
 
-def with_header(publication: Publication, matching: int) -> Publication:
+def with_header(publication: m.Publication, matching: int) -> m.Publication:
     """The publication with *distance* and *count* as this broker changes them.
 
     "If the publication matches more than one subscription, count is incremented by one and distance
@@ -229,19 +218,19 @@ def with_header(publication: Publication, matching: int) -> Publication:
     distance, count = publication.distance + 1, publication.count
     if matching > 1:
         distance, count = 0, count + 1
-    return Publication(
+    return m.Publication(
         publication.id, publication.advertisement, publication.values, distance, count
     )
 
 
-def _count_arrivals(state: State, hop: Hop, publication: Publication, wanted: bool) -> None:
+def _count_arrivals(state: State, hop: Hop, publication: m.Publication, wanted: bool) -> None:
     state.counters.false_positives += not wanted
     for aggregate in state.links[hop.name].sent.aggregates_matching(publication.values):
         aggregate.arrivals += 1
         aggregate.false_positives += not wanted
 
 
-def _record(state: State, now: int, publication: Publication, local: list[Entry]) -> None:
+def _record(state: State, now: int, publication: m.Publication, local: list[Entry]) -> None:
     """Statistics of the subscriber host broker, if pruning asks for them; brokers on the way keep
     none (Sec. IV-A)."""
     if state.settings.rules.pruning not in _BY_STATISTICS:
@@ -251,7 +240,7 @@ def _record(state: State, now: int, publication: Publication, local: list[Entry]
         state.statistics.record(entry.id, row)
 
 
-def _deliver(out: TreeOutbox, publication: Publication, entries: list[Entry]) -> None:
+def _deliver(out: TreeOutbox, publication: m.Publication, entries: list[Entry]) -> None:
     labels: dict[str, list[str]] = {}
     for entry in entries:
         labels.setdefault(entry.hop.name, []).append(entry.label)

@@ -8,32 +8,12 @@ frames are numbered: what comes twice is dropped, and what is missing is noticed
 from __future__ import annotations
 
 from gossamer.protocol.brokers.core.messages import CycleError, Hop, unknown_neighbour
+from gossamer.protocol.brokers.tree import messages as m
+from gossamer.protocol.brokers.tree import routing
 from gossamer.protocol.brokers.tree.codec import check_content
 from gossamer.protocol.brokers.tree.covering import on_acknowledge
-from gossamer.protocol.brokers.tree.messages import (
-    Acknowledge,
-    Advertisement,
-    BetweenBrokers,
-    Frame,
-    Packed,
-    Publication,
-    Settled,
-    Subscription,
-    Synchronise,
-    SynchroniseRequest,
-    Unadvertisement,
-    Unsubscription,
-)
 from gossamer.protocol.brokers.tree.outbox import TreeOutbox, count
 from gossamer.protocol.brokers.tree.pruning import remove
-from gossamer.protocol.brokers.tree.routing import (
-    on_advertisement,
-    on_publication,
-    on_settled,
-    on_subscription,
-    on_unadvertisement,
-    on_unsubscription,
-)
 from gossamer.protocol.brokers.tree.settings import Pruning
 from gossamer.protocol.brokers.tree.state import Link, State
 
@@ -59,15 +39,15 @@ def on_neighbour_gone(state: State, out: TreeOutbox, name: str) -> None:
     for entry in state.subscriptions.from_hop(link.hop):
         remove(state, out, entry, None)
     for offer in state.advertisements.from_hop(link.hop):
-        on_unadvertisement(state, out, link.hop, offer.id)
+        routing.on_unadvertisement(state, out, link.hop, offer.id)
     for offer in list(state.advertisements):
         if link.name in offer.unsettled:
-            on_settled(state, out, link.name, offer.id)
+            routing.on_settled(state, out, link.name, offer.id)
     state.counters.lost += len(link.retained)
     state.forget_link(link)
 
 
-def on_frame(state: State, out: TreeOutbox, name: str, frame: Frame) -> None:
+def on_frame(state: State, out: TreeOutbox, name: str, frame: m.Frame) -> None:
     """Take a frame unless it came before; ask for everything anew if one before it is missing.
 
     Raises `RemoteProtocolError`; and, with the frame counted as taken, `CycleError` for
@@ -79,7 +59,7 @@ def on_frame(state: State, out: TreeOutbox, name: str, frame: Frame) -> None:
     if (frame.session, frame.number) <= (link.in_session, link.in_number):
         state.counters.duplicates += 1
         return
-    begins = isinstance(frame.message, Synchronise)
+    begins = isinstance(frame.message, m.Synchronise)
     if frame.session > link.in_session and not begins:
         _notice_gap(state, out, link)
         return
@@ -116,46 +96,46 @@ def _begin_session(state: State, out: TreeOutbox, link: Link) -> None:
         for one in link.retained
         if one.publication.advertisement not in standing
     }
-    advertisements = (Advertisement(id_, told) for id_, told in (standing | gone).items())
-    subscriptions = (Subscription(id_, link.sent.filter_of(id_)) for id_ in link.sent)
-    out.send_on(link, Synchronise(tuple(advertisements), tuple(subscriptions)))
+    advertisements = (m.Advertisement(id_, told) for id_, told in (standing | gone).items())
+    subscriptions = (m.Subscription(id_, link.sent.filter_of(id_)) for id_ in link.sent)
+    out.send_on(link, m.Synchronise(tuple(advertisements), tuple(subscriptions)))
     out.send_again(link)
     for id_ in gone:
-        out.send_on(link, Unadvertisement(id_))
+        out.send_on(link, m.Unadvertisement(id_))
 
 
 def _notice_gap(state: State, out: TreeOutbox, link: Link) -> None:
     state.counters.gaps += 1
-    out.send_on(link, SynchroniseRequest())
+    out.send_on(link, m.SynchroniseRequest())
 
 
-def take(state: State, out: TreeOutbox, link: Link, message: BetweenBrokers) -> None:
+def take(state: State, out: TreeOutbox, link: Link, message: m.BetweenBrokers) -> None:
     """Take what came in a frame."""
     match message:
-        case Publication():
-            on_publication(state, out, link.hop, message)
+        case m.Publication():
+            routing.on_publication(state, out, link.hop, message)
             _owe_acknowledgement(state, out, link)
-        case Packed(messages):
+        case m.Packed(messages):
             for inner in messages:
                 take(state, out, link, inner)
-        case Subscription():
-            on_subscription(state, out, link.hop, message)
+        case m.Subscription():
+            routing.on_subscription(state, out, link.hop, message)
             if message.triggered and state.settings.rules.pruning is Pruning.PACED:
                 _acknowledge(out, link)
-        case Unsubscription():
-            on_unsubscription(state, out, link.hop, message)
-        case Advertisement():
-            on_advertisement(state, out, link.hop, message)
-        case Unadvertisement(id_):
-            on_unadvertisement(state, out, link.hop, id_)
-        case Settled(id_):
-            on_settled(state, out, link.name, id_)
-        case Synchronise():
+        case m.Unsubscription():
+            routing.on_unsubscription(state, out, link.hop, message)
+        case m.Advertisement():
+            routing.on_advertisement(state, out, link.hop, message)
+        case m.Unadvertisement(id_):
+            routing.on_unadvertisement(state, out, link.hop, id_)
+        case m.Settled(id_):
+            routing.on_settled(state, out, link.name, id_)
+        case m.Synchronise():
             _ask_whether_settled(state, out, link)
             _synchronise(state, out, link.hop, message)
-        case SynchroniseRequest():
+        case m.SynchroniseRequest():
             _begin_session(state, out, link)
-        case Acknowledge():
+        case m.Acknowledge():
             _forget_acknowledged(link, message)
             on_acknowledge(state, out, link, message)
 
@@ -164,19 +144,19 @@ def _ask_whether_settled(state: State, out: TreeOutbox, link: Link) -> None:
     """Tell a neighbour anew what it may have answered in the session before."""
     for offer in state.advertisements:
         if link.name in offer.unsettled:
-            out.send_on(link, Advertisement(offer.id, offer.filter))
+            out.send_on(link, m.Advertisement(offer.id, offer.filter))
 
 
-def _synchronise(state: State, out: TreeOutbox, hop: Hop, told: Synchronise) -> None:
+def _synchronise(state: State, out: TreeOutbox, hop: Hop, told: m.Synchronise) -> None:
     """Take over what a neighbour tells; first what is new, then away with what is no more."""
     cycle = None
     for advertisement in told.advertisements:
         try:
-            on_advertisement(state, out, hop, advertisement)
+            routing.on_advertisement(state, out, hop, advertisement)
         except CycleError as error:
             cycle = error
     for subscription in told.subscriptions:
-        on_subscription(state, out, hop, subscription)
+        routing.on_subscription(state, out, hop, subscription)
     wanted = {subscription.id for subscription in told.subscriptions}
     for entry in state.subscriptions.from_hop(hop):
         if entry.id not in wanted and not entry.held:
@@ -184,7 +164,7 @@ def _synchronise(state: State, out: TreeOutbox, hop: Hop, told: Synchronise) -> 
     offered = {advertisement.id for advertisement in told.advertisements}
     for offer in state.advertisements.from_hop(hop):
         if offer.id not in offered:
-            on_unadvertisement(state, out, hop, offer.id)
+            routing.on_unadvertisement(state, out, hop, offer.id)
     if cycle is not None:
         raise cycle
 
@@ -202,10 +182,10 @@ def _owe_acknowledgement(state: State, out: TreeOutbox, link: Link) -> None:
 
 def _acknowledge(out: TreeOutbox, link: Link) -> None:
     link.unacknowledged = 0
-    out.send_on(link, Acknowledge(link.in_session, link.in_number))
+    out.send_on(link, m.Acknowledge(link.in_session, link.in_number))
 
 
-def _forget_acknowledged(link: Link, message: Acknowledge) -> None:
+def _forget_acknowledged(link: Link, message: m.Acknowledge) -> None:
     retained = link.retained
     while retained and retained[0].session == message.session:
         if retained[0].number > message.number:

@@ -67,6 +67,12 @@ DISPLACED: Final = (TRIGGERED, QUENCHED)
 """What the incremental algorithm counts at a broker, see `TreeSettings.displaced`."""
 
 
+_FROM_ONE_ON: Final = (
+    *("statistics_window", "statistics_entries", "release_interval", "release_batch"),
+    *("release_delay", "review_interval", "acknowledge_every", "acknowledge_interval"),
+)
+
+
 @frozen(kw_only=True)
 class TreeSettings:
     """What a broker is told.
@@ -153,16 +159,7 @@ class TreeSettings:
         self._check("many_triggered", self.some_triggered, None)
         for name in ("congested_queue", "retained_publications", "review_arrivals"):
             self._check(name, 0, None)
-        for name in (
-            "statistics_window",
-            "statistics_entries",
-            "release_interval",
-            "release_batch",
-            "release_delay",
-            "review_interval",
-            "acknowledge_every",
-            "acknowledge_interval",
-        ):
+        for name in _FROM_ONE_ON:
             self._check(name, 1, None)
         object.__setattr__(self, "rules", COVERINGS[self.covering])
 

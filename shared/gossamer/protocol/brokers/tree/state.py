@@ -17,8 +17,6 @@ from gossamer.protocol.brokers.tree.settings import Statistics, TreeSettings
 from gossamer.protocol.brokers.tree.tables import Marks, SubscriptionTable
 from gossamer.protocol.content.filters import Filter
 
-# What a broker has sent on one link and not taken back, and what that quenches.
-
 
 @define(eq=False)
 class Aggregate:
@@ -122,10 +120,6 @@ class Sent:
         self._coverer[id_] = coverer
         self._quenched.setdefault(coverer, {})[id_] = None
 
-    def coverer_of(self, id_: Id) -> Id | None:
-        """What quenches a subscription, or None."""
-        return self._coverer.get(id_)
-
     def quenched_by(self, id_: Id) -> list[Id]:
         """What a subscription that was sent quenches."""
         return list(self._quenched.get(id_, ()))
@@ -145,9 +139,6 @@ class Sent:
             return []
         found = sorted(self._table.preserved_matching(self._name, values))
         return [self.aggregates[id_] for id_ in found if id_ in self.aggregates]
-
-
-# A link to a neighbour: what stands there, and what may still be under way.
 
 
 NOT_SENT = -1

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from attrs import define, field
 
-from gossamer.protocol.brokers.core.broker import FilterIndex
+from gossamer.protocol.brokers.core.broker import SharedIndex
 from gossamer.protocol.brokers.core.messages import Hop, Id
 from gossamer.protocol.content.filters import Filter, covers
 from gossamer.protocol.content.matching.search import MARKS_FREE
@@ -216,7 +216,7 @@ class _Question:
 class SubscriptionTable:
     """Entries by identifier, and one index of their filters and of those sent to neighbours."""
 
-    def __init__(self, index: FilterIndex, marks: Marks) -> None:
+    def __init__(self, index: SharedIndex, marks: Marks) -> None:
         self._entries: dict[Id, Entry] = {}
         self._groups: dict[int, Group] = {}
         self._index = index

@@ -66,14 +66,18 @@ from gossamer.protocol.content.filters.filter import (
     advertises_more,
     both_allow,
     conforms,
-    covered_by,
     covers,
     disjoint,
-    equal,
     exact_publication,
     intersects,
     meets,
     relation,
+)
+from gossamer.protocol.content.filters.language import filter_text as to_text
+from gossamer.protocol.content.filters.language import parse_written_filter as parse_written
+from gossamer.protocol.content.filters.language import publication_text as publication_to_text
+from gossamer.protocol.content.filters.padres_writing import (
+    publication_text as publication_to_padres,
 )
 from gossamer.protocol.content.schema import Schema
 
@@ -85,16 +89,15 @@ __all__ = [
     "advertises_more",
     "both_allow",
     "conforms",
-    "covered_by",
     "covers",
     "disjoint",
-    "equal",
     "exact_publication",
     "intersects",
     "matches",
     "meets",
     "parse",
     "parse_publication",
+    "parse_written",
     "publication_to_padres",
     "publication_to_text",
     "relation",
@@ -114,14 +117,6 @@ def parse(text: str, schema: Schema | None = None) -> Filter:
     return language.parse_filter(text, schema)
 
 
-def parse_written(text: str) -> Filter:
-    """The filter of a text that `to_text` has written, also one too long for people to type.
-
-    Raises `ExpressionError`, as `parse` does.
-    """
-    return language.parse_written_filter(text)
-
-
 def parse_publication(text: str) -> Publication:
     """The publication that a text describes, in either language; raises `ExpressionError`."""
     if is_padres(text):
@@ -139,27 +134,9 @@ def matches(wanted: Filter, publication: Mapping[str, object]) -> bool:
     return wanted.matches(publication)
 
 
-def to_text(wanted: Filter) -> str:
-    """The text of a filter in gossamer's language; parses back to an equal filter."""
-    return language.filter_text(wanted)
-
-
 def to_padres(wanted: Filter) -> str:
     """The text of a filter that PADRES takes and reads as meant; parses back to an equal filter.
 
     Raises `ContentError` for what PADRES cannot say (see `padres_writing`).
     """
     return padres_writing.filter_text(wanted)
-
-
-def publication_to_text(publication: Publication) -> str:
-    """The text of a publication in gossamer's language; parses back to an equal publication."""
-    return language.publication_text(publication)
-
-
-def publication_to_padres(publication: Publication) -> str:
-    """The text of a publication that PADRES takes; parses back to an equal publication.
-
-    Raises `ContentError` for what PADRES cannot say (see `padres_writing`).
-    """
-    return padres_writing.publication_text(publication)

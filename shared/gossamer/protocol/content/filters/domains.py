@@ -14,12 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar, Final
 
 from gossamer.protocol.content.grammar import Operator
-from gossamer.protocol.content.values import (
-    Kind,
-    canonical,
-    literal,
-    prefix_successor,
-)
+from gossamer.protocol.content.values import Kind, canonical, literal, prefix_successor
 
 Exact = Any
 """An exact value: what `canonical` gives, a boolean, or an infinity."""

@@ -21,7 +21,12 @@ from gossamer.protocol.content.attributes import (
 from gossamer.protocol.content.filters.constraint import Constraint, between
 from gossamer.protocol.content.filters.domains import DOMAINS, Cut, Exact
 from gossamer.protocol.content.filters.filter import narrow
-from gossamer.protocol.content.filters.language import MAX_COMPARISONS, FilterParser, name_of
+from gossamer.protocol.content.filters.language import (
+    MAX_COMPARISONS,
+    FilterParser,
+    comparison_of,
+    name_of,
+)
 from gossamer.protocol.content.filters.predicates import STRING_OPERATORS, comparison_text
 from gossamer.protocol.content.grammar import (
     Comparison,
@@ -29,17 +34,12 @@ from gossamer.protocol.content.grammar import (
     Placed,
     Token,
     TokenKind,
+    faults_at,
     tokenize,
 )
 from gossamer.protocol.content.schema import Schema
-from gossamer.protocol.content.values import Kind
-from gossamer.protocol.kernel.errors import (
-    ContentError,
-    ContradictionError,
-    ExpressionError,
-    UnknownAttributeError,
-    WrongValueError,
-)
+from gossamer.protocol.content.values import Kind, span_test
+from gossamer.protocol.kernel.errors import ContradictionError, ExpressionError, WrongValueError
 
 Event = Mapping[str, Exact]
 """Exact values by attribute, as `Schema.check_event` gives them; what is absent has no key."""
@@ -247,13 +247,7 @@ def _test(constraint: Constraint) -> Callable[[Exact], bool]:
     if constraint.kind is not Kind.NUMBER or not constraint.is_interval:
         return constraint.contains
     (least, above), (most, up_to) = constraint.low, constraint.high
-    if above:
-        return (
-            (lambda value: least < value <= most) if up_to else (lambda value: least < value < most)
-        )
-    return (
-        (lambda value: least <= value <= most) if up_to else (lambda value: least <= value < most)
-    )
+    return span_test(least, most, above=bool(above), below=not up_to)
 
 
 # The text form of expressions over a schema.
@@ -265,7 +259,6 @@ def _test(constraint: Constraint) -> Callable[[Exact], bool]:
 # and `x not in {1, 2}`. `not` binds tighter than `and`, `and` tighter than `or`; parentheses group.
 # A missing attribute meets no predicate and no negated one, so `not price < 80` needs a price.
 # Enumerations are in the order of their list.
-
 
 MAX_DEPTH: Final = 32
 """Most parentheses around a predicate."""
@@ -419,16 +412,6 @@ class _Binder:
         return parts[0] if len(parts) == 1 else Every(parts)
 
     def _demand(self, held: Demand | None, placed: Placed) -> Demand:
-        if placed.constant.kind is TokenKind.VARIABLE:
-            reason = "a variable means something in composite subscriptions only"
-            raise ExpressionError(self.text, placed.constant.column, reason)
-        name = name_of(placed.name)
-        comparison = Comparison(name, placed.operator, placed.constant.value)
-        try:
-            return demand_of(self.schema[name], held, comparison)
-        except UnknownAttributeError as error:
-            raise ExpressionError(self.text, placed.name.column, str(error)) from error
-        except WrongValueError as error:
-            raise ExpressionError(self.text, placed.constant.column, str(error)) from error
-        except ContentError as error:
-            raise ExpressionError(self.text, placed.column, str(error)) from error
+        comparison = comparison_of(self.text, placed)
+        with faults_at(self.text, placed):
+            return demand_of(self.schema[comparison.attribute], held, comparison)

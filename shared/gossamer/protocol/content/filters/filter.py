@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Final
 
@@ -152,6 +152,8 @@ def exact_publication(values: Mapping[str, object], schema: Schema | None = None
 # All relations are sound. They are complete but for filters with negated or `contains` predicates
 # on strings, of which `covers` and `disjoint` may miss cases (docs/content.md says which).
 
+_Related = Callable[[Filter, Filter], bool]
+
 
 class Relation(Enum):
     """How the publications that one filter matches lie to those that another matches."""
@@ -181,16 +183,6 @@ def intersects(one: Filter, other: Filter) -> bool:
     return True
 
 
-def covered_by(one: Filter, other: Filter) -> bool:
-    """Whether whatever matches `one` matches `other` too; never true wrongly."""
-    return covers(other, one)
-
-
-def equal(one: Filter, other: Filter) -> bool:
-    """Whether the same publications match both; never true wrongly."""
-    return one == other or (covers(one, other) and covers(other, one))
-
-
 def disjoint(one: Filter, other: Filter) -> bool:
     """Whether no publication matches both; never true wrongly."""
     return not intersects(one, other)
@@ -198,14 +190,7 @@ def disjoint(one: Filter, other: Filter) -> bool:
 
 def relation(one: Filter, other: Filter) -> Relation:
     """The strongest relation between two filters."""
-    above, below = covers(one, other), covers(other, one)
-    if above and below:
-        return Relation.EQUAL
-    if above:
-        return Relation.COVERS
-    if below:
-        return Relation.COVERED_BY
-    return Relation.INTERSECTS if intersects(one, other) else Relation.DISJOINT
+    return _strongest(covers, intersects, one, other)
 
 
 def conforms(publication: Mapping[str, object], advertisement: Filter) -> bool:
@@ -259,11 +244,12 @@ def advertisement_relation(one: Filter, other: Filter) -> Relation:
     As advertisements filters relate in another way than as subscriptions: more attributes allow
     more publications, where they match fewer.
     """
-    above, below = advertises_more(one, other), advertises_more(other, one)
-    if above and below:
-        return Relation.EQUAL
-    if above:
-        return Relation.COVERS
-    if below:
-        return Relation.COVERED_BY
-    return Relation.INTERSECTS if both_allow(one, other) else Relation.DISJOINT
+    return _strongest(advertises_more, both_allow, one, other)
+
+
+def _strongest(holds_more: _Related, meet: _Related, one: Filter, other: Filter) -> Relation:
+    above, below = holds_more(one, other), holds_more(other, one)
+    if above or below:
+        one_way = Relation.COVERS if above else Relation.COVERED_BY
+        return Relation.EQUAL if above and below else one_way
+    return Relation.INTERSECTS if meet(one, other) else Relation.DISJOINT

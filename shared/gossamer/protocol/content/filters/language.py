@@ -33,15 +33,11 @@ from gossamer.protocol.content.grammar import (
     Placed,
     Token,
     TokenKind,
+    faults_at,
     tokenize,
 )
 from gossamer.protocol.content.schema import Schema
-from gossamer.protocol.kernel.errors import (
-    ContradictionError,
-    ExpressionError,
-    UnknownAttributeError,
-    WrongValueError,
-)
+from gossamer.protocol.kernel.errors import ExpressionError
 
 MAX_COMPARISONS: Final = 256
 """Most comparisons in a text."""
@@ -83,26 +79,19 @@ def filter_of(
         raise ExpressionError(text, column, f"more than {most} comparisons")
     held: dict[str, Constraint] = {}
     for one in placed:
-        if one.constant.kind is TokenKind.VARIABLE:
-            reason = "a variable means something in composite subscriptions only"
-            raise ExpressionError(text, one.constant.column, reason)
-        name = name_of(one.name)
-        held[name] = _narrowed(text, held.get(name), one, schema)
+        comparison = comparison_of(text, one)
+        with faults_at(text, one):
+            name = comparison.attribute
+            held[name] = narrow(held.get(name), comparison, schema)
     return Filter.from_constraints(held)
 
 
-def _narrowed(
-    text: str, held: Constraint | None, placed: Placed, schema: Schema | None
-) -> Constraint:
-    comparison = Comparison(name_of(placed.name), placed.operator, placed.constant.value)
-    try:
-        return narrow(held, comparison, schema)
-    except UnknownAttributeError as error:
-        raise ExpressionError(text, placed.name.column, str(error)) from error
-    except WrongValueError as error:
-        raise ExpressionError(text, placed.constant.column, str(error)) from error
-    except ContradictionError as error:
-        raise ExpressionError(text, placed.column, str(error)) from error
+def comparison_of(text: str, placed: Placed) -> Comparison:
+    """The comparison that was written; raises `ExpressionError` for one with a variable."""
+    if placed.constant.kind is TokenKind.VARIABLE:
+        reason = "a variable means something in composite subscriptions only"
+        raise ExpressionError(text, placed.constant.column, reason)
+    return Comparison(name_of(placed.name), placed.operator, placed.constant.value)
 
 
 def parse_publication(text: str) -> Publication:

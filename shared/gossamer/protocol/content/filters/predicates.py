@@ -177,9 +177,6 @@ def _every_value(kind: Kind) -> tuple[Operator, Exact]:
     return Operator.AT_LEAST, domain.bottom[0] if kind is not Kind.STRING else ""
 
 
-# Names of attributes in gossamer's language, and the text of a conjunction.
-
-
 RESERVED: Final = frozenset(
     {"and", "or", "not", "in", "present", "true", "false", "inf"}
     | {"startswith", "endswith", "contains"}

@@ -23,9 +23,6 @@ from gossamer.protocol.content.matching.index import MatchingIndex
 from gossamer.protocol.content.matching.plans import Bound, Place, Step, Value, agreed, plan
 from gossamer.protocol.kernel.errors import ContentError
 
-# Publications that wait for others, and the ways to find those that go together with a new one.
-
-
 Attributes = tuple[str, ...]
 Values = tuple[Value, ...]
 _Key = TypeVar("_Key", bound=Hashable)

@@ -29,7 +29,6 @@ from gossamer.protocol.content.values import Kind
 # where an interval begins and the key below the upper one where it ends. So keys never contradict
 # the order, but what they say of such inexact ends has to be checked exactly.
 
-
 LEAST: Final = -(1 << 62)
 MOST: Final = 1 << 62
 """Below and above all keys."""
@@ -131,7 +130,6 @@ def boolean_key(cut: Cut) -> int:
 # even label between its neighbours', and only where there is none left do all get new ones. A cut
 # next to the newest takes a label close to it, so that names which arrive in order do not halve
 # what is left.
-
 
 Relabelled = Callable[[list[int], list[int]], None]
 """Told the old labels in order and the new ones."""

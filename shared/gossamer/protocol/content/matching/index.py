@@ -23,14 +23,7 @@ from attrs import frozen
 from gossamer.protocol.content.filters.filter import Filter, conforms, covers, intersects, meets
 from gossamer.protocol.content.matching import storage
 from gossamer.protocol.content.matching.dimensions import Box, Dimensions, rows_of
-from gossamer.protocol.content.matching.search import (
-    ENOUGH,
-    HELD,
-    LISTED,
-    MARKED,
-    NONE,
-    ROOT,
-)
+from gossamer.protocol.content.matching.search import ENOUGH, HELD, LISTED, MARKED, NONE, ROOT
 from gossamer.protocol.content.matching.storage import Question, Questions, Storage
 from gossamer.protocol.content.values import Kind
 from gossamer.protocol.kernel.errors import ContentError

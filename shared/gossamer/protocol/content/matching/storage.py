@@ -270,7 +270,6 @@ def _moved(keys: Words, old: list[int], new: list[int]) -> Words:
 #
 # A question is None where no stored filter can be an answer.
 
-
 Question = list[int]
 Asked = list[int]
 """Dimension, low, high, and whether it has to be stored, for one dimension after the other."""

@@ -199,7 +199,7 @@ def test_load_is_length_times_growth_and_overloads_a_link_until_the_next_window(
 
 
 def test_what_waits_at_the_other_end_counts_where_it_is_asked_for() -> None:
-    links = state.new_table(ScotSettings(input_queues=True, threshold=10))
+    links = state.LinkStatusTable(10, inputs=True)
     links.update(queues(n=6, m=6))
     assert not links.any_overloaded
     links.note_input("n", m.InputQueue(5, 5, 5))
@@ -208,7 +208,7 @@ def test_what_waits_at_the_other_end_counts_where_it_is_asked_for() -> None:
     assert links.least_loaded(["n", "m"]) == "m"
     links.note_input("n", m.InputQueue(0, 0, 5))
     assert not links.any_overloaded
-    plain = state.new_table(ScotSettings(threshold=10))
+    plain = state.LinkStatusTable(10)
     plain.note_input("n", m.InputQueue(50, 5, 5))
     assert not plain.any_overloaded
 
@@ -216,7 +216,7 @@ def test_what_waits_at_the_other_end_counts_where_it_is_asked_for() -> None:
 def test_its_own_threshold_is_what_waiting_elsewhere_takes() -> None:
     assert state.own_threshold([]) == state.own_threshold([0.0, 9.0]) == 2
     assert state.own_threshold([7.0, 9.0]) == 9
-    links = state.new_table(ScotSettings(input_queues=True, own_threshold=True, threshold=10))
+    links = state.LinkStatusTable(10, inputs=True, own=True)
     links.update(queues(n=3, m=1))
     assert (links.overloaded("n"), links.overloaded("m")) == (True, False)
     for name in ("n", "m"):
@@ -228,7 +228,7 @@ def test_its_own_threshold_is_what_waiting_elsewhere_takes() -> None:
 
 
 def test_what_a_neighbour_told_of_its_input_queue_is_forgotten_when_its_link_comes_up() -> None:
-    links = state.new_table(ScotSettings(input_queues=True))
+    links = state.LinkStatusTable(10, inputs=True)
     links.note_input("n", m.InputQueue(30, 5, 5))
     assert links.overloaded("n")
     links.forget_input("m")
