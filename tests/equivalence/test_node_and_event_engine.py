@@ -178,7 +178,7 @@ class TimedNetwork:
         self.rows = {key: row for row, key in enumerate(self.keys)}
         self.nodes = [TimedNode(self, row, key) for row, key in enumerate(self.keys)]
         for node in self.nodes:
-            self.nursery.start_soon(node.inbound.run, node)
+            self.nursery.start_soon(node.inbound.run, node.next_timer)
 
     @property
     def tick(self) -> int:

@@ -23,7 +23,7 @@ from gossamer.node.errors import ConfigurationError, ListenFailed, PeerStopped
 from gossamer.node.monitoring.metric_labels import LINKS, NO_LINK
 from gossamer.node.peer.batches import taking
 from gossamer.node.peer.batches.buffers import MOST_FRAMES, Batch
-from gossamer.node.peer.batches.exchange import Exchange, InterpretedRules, Rules
+from gossamer.node.peer.batches.exchange import Exchange, Rules
 from gossamer.node.peer.batches.machine_code import BufferedStep, take_one
 from gossamer.node.peer.frames.core import SELF, Core, Record
 from gossamer.node.peer.frames.event_frames import KINDS, event_frame, read_event_frame
@@ -54,6 +54,7 @@ from support.memory_peers import (
     take_ids,
 )
 from support.node_processes import Shell, free_ports
+from support.switching_ways import InterpretedRules
 from support.transport_peers import on_jumping_clock
 from support.waiting import PATIENCE_S, POLL_S
 

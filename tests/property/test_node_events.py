@@ -293,10 +293,10 @@ class StoreAgainstModel(RuleBasedStateMachine):
         event = RetainedEvent(event_id, 1, b"x" * size, 0.0, float(expires_at))
         if size > 40:
             with pytest.raises(CapacityError, match="an event is larger"):
-                self.store.events.retain(event)
+                self.store.events.retain_all([event])
             return
         is_new = all(event_id != known for known, _, _ in self.events)
-        assert self.store.events.retain(event) == is_new
+        assert bool(self.store.events.retain_all([event])) == is_new
         if is_new:
             self.events.append((event_id, size, expires_at))
         while len(self.events) > 5 or sum(size for _, size, _ in self.events) > 40:
@@ -313,7 +313,8 @@ class StoreAgainstModel(RuleBasedStateMachine):
         if client not in self.delivered and len(self.delivered) == 2:
             return
         known = self.delivered.setdefault(client, [])
-        assert self.store.deliveries.mark(client, event_id) == (event_id not in known)
+        new = [] if event_id in known else [event_id]
+        assert self.store.deliveries.mark_all(client, [event_id]) == new
         if event_id not in known:
             self.delivered[client] = [*known, event_id][-3:]
 

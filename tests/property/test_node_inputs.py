@@ -35,7 +35,6 @@ from gossamer.node.security.identity import encode
 from gossamer.node.security.joining.join_protocol import Token, read_token
 from gossamer.node.transport.base import Address
 from gossamer.node.transport.frames import (
-    MESSAGE_FRAMES,
     FrameReader,
     count_items,
     encode_frame,
@@ -47,6 +46,7 @@ from gossamer.protocol.content.schema import SchemaVersion
 from gossamer.protocol.content.values import Payload
 from support.draws import larger
 from support.loopback_peer import SCHEMA, LoopbackPeer
+from support.transport_peers import MESSAGE_FRAMES
 
 LIMITS = Limits(frame_bytes=2048, queue_bytes=4096, items=128, depth=4)
 PIECE_BYTES = 512
@@ -218,8 +218,10 @@ def offered() -> dict[str, Callable[[int, bytes], bytes]]:
     peer = LoopbackPeer()
     Replies(peer)
     form = events.EventFormat(SchemaVersion.first(SCHEMA))
-    sealed_events = last_values.SealedEvents(event_authentication.PlainEvents(2), lambda: form)
-    last_values.LastValueKeeper(peer.messages, sealed_events, peer.clock, random.Random(1), 1.0)
+    plain = event_authentication.PlainEvents(2)
+    last_values.LastValueKeeper(
+        peer.messages, plain, lambda: form, peer.clock, random.Random(1), 1.0
+    )
     return peer.messages.services
 
 

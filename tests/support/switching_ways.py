@@ -17,7 +17,8 @@ import trio
 from gossamer.node.peer import peer_parts
 from gossamer.node.peer.batches import machine_code
 from gossamer.node.peer.batches.buffers import Batch
-from gossamer.node.peer.batches.exchange import InterpretedRules, LinkedRules, Rules
+from gossamer.node.peer.batches.exchange import LinkedRules, Rules
+from gossamer.node.peer.batches.taking import scan, take
 from gossamer.node.peer.frames.core import Core
 from gossamer.protocol.kernel.linking import LinkedCode
 
@@ -33,6 +34,19 @@ class _Interpreted(LinkedCode):
 
 
 INTERPRETED: Final = _Interpreted()
+
+
+class InterpretedRules:
+    """Both rules of batches interpreted."""
+
+    def __init__(self, core: Core, batch: Batch) -> None:
+        self._state, self._batch = core.state.unboxed(), batch.unboxed()
+
+    def scan(self, begin: int, end: int, source: int, most: int, first: int) -> int:
+        return int(scan.linked(self._batch, begin, end, source, most, first))
+
+    def take(self, first: int, count: int, now: int) -> int:
+        return int(take.linked(self._state, self._batch, first, count, now))
 
 
 def rules_of(core: Core, batch: Batch, code: LinkedCode) -> Rules:

@@ -18,13 +18,26 @@ from trio.testing import memory_stream_pair
 
 from gossamer.node.transport import base
 from gossamer.node.transport.connection import Connection
-from gossamer.node.transport.frames import MESSAGE_FRAMES, FrameReader, encode_frame
+from gossamer.node.transport.frames import CONTROL_FRAMES, FrameReader, encode_frame
 from gossamer.node.transport.limits import BackOff, Limits
 from gossamer.node.transport.links import ConnectionPool, PoolEvents
-from gossamer.node.transport.schema import Frame
+from gossamer.node.transport.schema import Bytes, Frame, Integer, ListOf, Optional
 from gossamer.node.transport.tcp import Credentials, TcpTransport
 from support.memory_transport import MemoryNetwork
 from support.waiting import Changing, running
+
+# One message of the protocol layer, and the receipt for those that ask for one.
+MESSAGE_FRAMES = CONTROL_FRAMES.extended(
+    {
+        "message": {
+            "kind": Integer(0, 1 << 20),
+            "body": Bytes(1 << 28),
+            "number": Optional(Integer(0)),
+        },
+        "ack": {"numbers": ListOf(Integer(0), 4096)},
+    }
+)
+
 
 CLUSTER = "test"
 LOOPBACK = base.Address("127.0.0.1", 0)

@@ -34,9 +34,10 @@ from gossamer.node.peer.membership.admission import (
     note_connected,
     note_disconnected,
 )
+from gossamer.node.peer.membership.documents import MemberContext
 from gossamer.node.peer.membership.renewal import RenewalService
 from gossamer.node.peer.membership.revocation import RevocationService
-from gossamer.node.peer.membership.services import make_services, show_certificate
+from gossamer.node.peer.membership.services import show_certificate
 from gossamer.node.security.certificates import PeerCertificate
 from gossamer.node.security.descriptors import DescriptorCache
 from gossamer.node.security.identity import key_text
@@ -255,7 +256,7 @@ class BrokerNode:
         self._revocations: RevocationService | None = None
         if given.member is None or self._descriptors is None:
             return
-        self._revocations, self._renewals = make_services(
+        context = MemberContext(
             given.member,
             given.writer,
             self._descriptors,
@@ -263,13 +264,14 @@ class BrokerNode:
             self.pool,
             self.counters,
             self.standing,
-            draws=given.draws,
-            now=given.now,
-            report_failure=lambda _: None,  # its connection ends, which is news enough
-            install=lambda member: show_certificate(self.transport, given.present, member),
-            members=self.cluster_members,
-            name=given.name,
+            self.cluster_members,
+            given.draws,
+            given.now,
         )
+        # Of a peer that is gone the connection ends, which is news enough.
+        self._revocations = RevocationService(context, lambda _: None)
+        install = partial(show_certificate, self.transport, given.present)
+        self._renewals = RenewalService(context, self._revocations, install, given.name)
 
     def _on_admitted(self, admitted: Admitted) -> None:
         self.doubles.on_admitted(admitted)

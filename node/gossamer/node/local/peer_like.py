@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from gossamer.node.page.snapshot import Snapshot
-from gossamer.node.peer.unicast.cluster_time import EventClock
+from gossamer.node.peer.unicast.cluster_time import ClusterTime
 from gossamer.node.peer.unicast.messages import Unicast
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.values import Payload, Value
@@ -61,7 +61,7 @@ class PeerLike(Protocol):
         ...
 
     @property
-    def clock(self) -> EventClock:
+    def clock(self) -> ClusterTime:
         """What time it is for events."""
         ...
 

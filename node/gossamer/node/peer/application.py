@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -18,13 +18,15 @@ from gossamer.node.peer.frames.core import Core, Delivery, Record
 from gossamer.node.peer.frames.event_authentication import EventAuthentication
 from gossamer.node.peer.frames.events import Event, EventFormat, EventMemory
 from gossamer.node.peer.membership.admission import MembershipStatus
+from gossamer.node.peer.membership.cluster_reports import ClusterReports
 from gossamer.node.peer.publications import EventPublisher, Outcome, Publications
 from gossamer.node.peer.runtime import Application, Runtime
 from gossamer.node.peer.subscriptions import DEFAULT_ROOM, Subscribers, Subscription
 from gossamer.node.peer.unicast.cluster_time import ClusterTime
-from gossamer.node.peer.unicast.last_values import LastValueKeeper, SealedEvents, may_be_last
+from gossamer.node.peer.unicast.last_values import LastValueKeeper, may_be_last
 from gossamer.node.peer.unicast.messages import ANNOUNCEMENT_TYPE, Unicast
 from gossamer.node.peer.unicast.order import PublicationOrder
+from gossamer.node.peer.views import PeerViews
 from gossamer.node.transport.base import Address
 from gossamer.protocol.content.schema import Schema, SchemaVersion
 from gossamer.protocol.content.values import Payload
@@ -53,27 +55,7 @@ DELIVERED: Final = 1 << 16
 LAST_S: Final = 1.0
 
 
-@attrs.frozen
-class Views:
-    """What a peer shows of itself.
-
-    Attributes:
-        snapshot: for the page.
-        gauges: for Prometheus.
-        inside: for measurements.
-        members: of the cluster, as far as they have been met.
-        cluster: the cluster by the reports that there are; asks for new ones.
-        fresh_cluster: the same, once these have come.
-    """
-
-    snapshot: Callable[[], Snapshot]
-    gauges: Callable[[], Gauges]
-    inside: Callable[[], PeerInternals]
-    members: Callable[[], dict[str, Any]]
-    cluster: Callable[[], dict[str, Any]]
-    fresh_cluster: Callable[[], Awaitable[dict[str, Any]]]
-
-
+@attrs.define(eq=False, slots=False)
 class Peer:
     """A running peer; made by `gossamer.node.open_peer`.
 
@@ -89,66 +71,56 @@ class Peer:
         last: the last values that this peer keeps.
     """
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        events: EventMemory,
-        authentication: EventAuthentication,
-        counters: Counters,
-        *,
-        key: int,
-        version: SchemaVersion,
-        hashes: Sequence[OrderPreservingHash],
-        subscribers: Subscribers,
-        draws: random.Random,
-        clock: ClusterTime,
-        acknowledge_s: float,
-        messages: Unicast,
-        standing: MembershipStatus,
-        bootstrap: Bootstrap,
-        views: Views,
-    ) -> None:
-        self.key = key
-        self.standing = standing
+    _runtime: Runtime
+    _events: EventMemory
+    _authentication: EventAuthentication
+    counters: Counters
+    key: int
+    version: SchemaVersion
+    _hashes: Sequence[OrderPreservingHash]
+    subscribers: Subscribers
+    _draws: random.Random
+    clock: ClusterTime
+    _acknowledge_s: float
+    messages: Unicast
+    standing: MembershipStatus
+    _bootstrap: Bootstrap
+    _views: PeerViews
+    _reports: ClusterReports
+
+    def __attrs_post_init__(self) -> None:
         self.addresses: tuple[Address, ...] = ()
-        self.messages = messages
-        self.version = version
-        self.counters = counters
-        self.subscribers = subscribers
-        self._runtime = runtime
-        self._core: Core = runtime.core
-        self._events = events
-        self._authentication = authentication
-        retry_s = runtime.core.settings.retry_rounds * runtime.round_s
-        self._publications = Publications(runtime, events, acknowledge_s, counters, retry_s)
-        self._format = EventFormat(version)
-        self.clock = clock
-        self._order = PublicationOrder(messages, lambda: self.schema, clock.now)
-        self._bootstrap = bootstrap
-        self._views = views
+        self._core: Core = self._runtime.core
+        retry_s = self._runtime.core.settings.retry_rounds * self._runtime.round_s
+        self._publications = Publications(
+            self._runtime, self._events, self._acknowledge_s, self.counters, retry_s
+        )
+        self._format = EventFormat(self.version)
+        self._order = PublicationOrder(self.messages, lambda: self.schema, self.clock.now)
         self._delivered = RecentNumbers(DELIVERED)
         self._stopped = False
         self.last = LastValueKeeper(
-            messages,
-            SealedEvents(authentication, lambda: self._format),
-            clock,
-            draws,
+            self.messages,
+            self._authentication,
+            lambda: self._format,
+            self.clock,
+            self._draws,
             LAST_S,
         )
         self._publisher = EventPublisher(
-            key,
-            runtime.core,
-            authentication,
+            self.key,
+            self._runtime.core,
+            self._authentication,
             self._publications,
             self._order,
             self.last.note,
-            version,
-            hashes,
-            draws,
-            clock.now,
+            self.version,
+            self._hashes,
+            self._draws,
+            self.clock.now,
         )
         self._hear: Callable[[Event], None] = lambda _: None
-        runtime.serve(
+        self._runtime.serve(
             Application(self._on_delivery, self.deliver, self._hold, self._publications.note)
         )
 
@@ -320,15 +292,15 @@ class Peer:
 
     def members(self) -> dict[str, Any]:
         """The members met so far and what happened to them; see `monitoring.members`."""
-        return self._views.members()
+        return self._views.members.to_json()
 
     def cluster(self) -> dict[str, Any]:
         """The cluster by what members said of themselves last; they are asked anew by this."""
-        return self._views.cluster()
+        return self._reports.view()
 
     async def fresh_cluster(self) -> dict[str, Any]:
         """The same, with what they say now."""
-        return await self._views.fresh_cluster()
+        return await self._reports.fresh_view()
 
     def observe(self, observer: Callable[[Record], None]) -> PeerInternals:
         """Show ``observer`` every record that the peer takes, before it does, and every delivery.
@@ -336,7 +308,7 @@ class Peer:
         For measurements; one at a time, which must not change what it sees.
         """
         self._runtime.observer = observer
-        return self._views.inside()
+        return PeerInternals(self._core.state, self._views.address_book.key_of)
 
     def stop(self) -> None:
         """End all streams; nothing is taken on any more."""

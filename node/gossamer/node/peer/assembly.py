@@ -66,20 +66,15 @@ async def _start(parts: PeerParts, nursery: trio.Nursery) -> None:
     await _recall_peers(parts)
     parts.peer.subscribers.recall(await parts.keeper.subscriptions(), dependencies.now())
     await _say_what_is_missed(parts)
-    nursery.start_soon(parts.keeper.run)
     parts.services.start(nursery)
-    nursery.start_soon(parts.views.run)
-    nursery.start_soon(parts.members.run)
-    nursery.start_soon(parts.reports.run)
-    nursery.start_soon(parts.clock.run)
-    nursery.start_soon(parts.reachability.run)
-    nursery.start_soon(parts.peer.last.run)
-    nursery.start_soon(parts.tiers.run)
-    nursery.start_soon(parts.inbound.run, timer)
+    for part in (
+        *(parts.keeper, parts.views, parts.members, parts.reports, parts.clock),
+        *(parts.reachability, parts.peer.last, parts.tiers, parts.bootstrap),
+    ):
+        nursery.start_soon(part.run)
+    nursery.start_soon(parts.inbound.run, timer.next_timer)
     nursery.start_soon(parts.standing.tell)
-    sources = dependencies.sources(listening)
-    nursery.start_soon(parts.bootstrap.search, sources, dependencies.key)
-    nursery.start_soon(parts.bootstrap.run)
+    nursery.start_soon(parts.bootstrap.search, dependencies.sources(listening), dependencies.key)
     nursery.start_soon(_follow_addresses, parts, listening)
 
 

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import trio
+from attrs import define
 
 from gossamer.node.discovery.sources import STATIC, DiscoveredPeer, Source, discover
 from gossamer.node.errors import PeerUnreachable, TransportBroken
@@ -42,16 +43,11 @@ GREETING_ROUNDS: Final = 4
 _Unreached = (PeerUnreachable, TransportBroken)
 
 
+@define(eq=False, slots=False)
 class Bootstrap(FrameService):
     """Looks for peers to join through.
 
     Args:
-        runtime: of this peer.
-        address_book: the peers known.
-        pool: connections to them.
-        keeper: remembers who was met.
-        draws: for jitter and choice.
-        round_s: seconds of a round.
         limit: addresses kept of which it is not known who listens there.
 
     Attributes:
@@ -60,25 +56,16 @@ class Bootstrap(FrameService):
 
     frames = ("greeting",)
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        address_book: AddressBook,
-        pool: ConnectionPool,
-        keeper: Keeper,
-        *,
-        draws: random.Random,
-        round_s: float,
-        limit: int = 256,
-    ) -> None:
+    _runtime: Runtime
+    _address_book: AddressBook
+    _pool: ConnectionPool
+    _keeper: Keeper
+    _draws: random.Random
+    _round_s: float
+    _limit: int = 256
+
+    def __attrs_post_init__(self) -> None:
         self.nobody_left = trio.Event()
-        self._runtime = runtime
-        self._address_book = address_book
-        self._pool = pool
-        self._keeper = keeper
-        self._draws = draws
-        self._round_s = round_s
-        self._limit = limit
         # Whom each of these addresses led to when it was last called.
         self._anonymous: OrderedDict[Address, int | None] = OrderedDict()
         self._uncalled: set[Address] = set()

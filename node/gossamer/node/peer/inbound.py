@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Final
 
 import trio
+from attrs import define
 
 from gossamer.node.errors import ChangedEvent, NodeError, PeerUnreachable, RefusedByPeer
 from gossamer.node.monitoring.members import MemberTable
@@ -17,7 +18,7 @@ from gossamer.node.peer.frames.descriptor_authentication import Authentication
 from gossamer.node.peer.frames.forgeries import Forgeries
 from gossamer.node.peer.frames.frame_types import FrameService, flow_of_frame, is_new
 from gossamer.node.peer.frames.wire import Wire
-from gossamer.node.peer.load.inbox import GossipTimer, Inbox
+from gossamer.node.peer.load.inbox import Inbox, NextTimer
 from gossamer.node.peer.load.overload import Overloads, RateLimits
 from gossamer.node.peer.membership.admission import (
     DoubledIdentities,
@@ -43,52 +44,38 @@ from gossamer.protocol.peer.step import TIMERS
 TURN: Final = 16
 
 
+@define(eq=False, slots=False)
 class Inbound:
     """Frames of connected peers, and the timers of this one: records go to the runtime.
 
     Args:
-        runtime: takes records.
-        wire: reads them.
-        authentication: of the peers that they name.
-        forgeries: told of events that were changed.
-        overloads: told of what is too much.
-        counters: where frames are counted.
         cut: ends the connection to the peer of a key that broke a rule a while ago.
-        services: take the other frames.
         certificates: the one of these for which records wait; None without certificates.
     """
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        wire: Wire,
-        authentication: Authentication,
-        forgeries: Forgeries,
-        overloads: Overloads,
-        counters: Counters,
-        cut: Callable[[int, RemoteProtocolError], None],
-        services: Iterable[FrameService],
-        certificates: CertificateService | None,
-    ) -> None:
-        self._runtime = runtime
-        self._wire = wire
-        self._authentication = authentication
-        self._forgeries = forgeries
-        self._overloads = overloads
-        self._counters = counters
-        self._services = tuple(services)
+    _runtime: Runtime
+    _wire: Wire
+    _authentication: Authentication
+    _forgeries: Forgeries
+    _overloads: Overloads
+    _counters: Counters
+    _cut: Callable[[int, RemoteProtocolError], None]
+    _services: Iterable[FrameService]
+    _certificates: CertificateService | None
+
+    def __attrs_post_init__(self) -> None:
+        self._services = tuple(self._services)
         self._by_type = {kind: one for one in self._services for kind in one.frames}
-        self._certificates = certificates
-        self._rate_limits = RateLimits(counters)
-        self._inbox = Inbox(self.receive, overloads, cut, runtime.take_waiting)
+        self._rate_limits = RateLimits(self._counters)
+        self._inbox = Inbox(self.receive, self._overloads, self._cut, self._runtime.take_waiting)
         self._taken = 0
 
-    async def run(self, timer: GossipTimer) -> None:
+    async def run(self, next_timer: NextTimer) -> None:
         """Let timers fire, and deal with events that had to wait, until cancelled."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._inbox.run)
             while True:
-                self._fire(*await timer.next_timer())
+                self._fire(*await next_timer())
 
     def on_bytes(self, identity: PeerIdentity, data: memoryview) -> Together:
         """Take the frames about events that a connected peer's bytes begin with, all at once."""
@@ -179,47 +166,28 @@ class Inbound:
                 self._counters.drop("bad frame")
 
 
+@define(eq=False, slots=False)
 class ConnectionEvents:
     """Tells the parts of one peer which connections come and go.
 
     Args:
-        inbound: takes the frames of the connections.
-        runtime: told whom it cannot reach any more.
-        pool: the connections.
-        address_book: learns who they lead to; keeps their handles.
-        descriptors: know certificates; None without them.
-        counters: where ends of connections are counted.
-        members: of the cluster.
         revocations: hears what proves that this peer belongs no more; None without certificates.
-        doubles: notices several processes of one key.
-        clock: told of each connection.
     """
 
-    def __init__(
-        self,
-        inbound: Inbound,
-        runtime: Runtime,
-        pool: ConnectionPool,
-        address_book: AddressBook,
-        descriptors: DescriptorCache | None,
-        counters: Counters,
-        members: MemberTable,
-        revocations: RevocationService | None,
-        doubles: DoubledIdentities,
-        clock: ClusterTime,
-    ) -> None:
-        self._inbound = inbound
-        self._runtime = runtime
-        self._pool = pool
-        self._address_book = address_book
-        self._descriptors = descriptors
-        self._counters = counters
-        self._members = members
-        self._revocations = revocations
-        self._doubles = doubles
-        self._clock = clock
+    _inbound: Inbound
+    _runtime: Runtime
+    _pool: ConnectionPool
+    _address_book: AddressBook
+    _descriptors: DescriptorCache | None
+    _counters: Counters
+    _members: MemberTable
+    _revocations: RevocationService | None
+    _doubles: DoubledIdentities
+    _clock: ClusterTime
+
+    def __attrs_post_init__(self) -> None:
         self._nursery: trio.Nursery | None = None
-        address_book.keep(self._connected)
+        self._address_book.keep(self._connected)
 
     def start(self, nursery: trio.Nursery) -> None:
         """Look from now on, in ``nursery``, whether peers whose connections break are there."""

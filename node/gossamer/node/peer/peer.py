@@ -21,6 +21,7 @@ import random
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, nullcontext
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
@@ -127,17 +128,7 @@ def _dependencies(
         later = version_in_force(member.folder.schema, member.authority, first)
     event_key_path = folder.event_key
 
-    async def make_key() -> EventKey:
-        return await trio.to_thread.run_sync(_make_event_key, event_key_path)
-
     name = config.identity.name or ("" if member is None else member.certificate.name)
-
-    def advertise(listening: Sequence[Address]) -> Sequence[Address]:
-        return advertised(config, listening)
-
-    def sources(listening: Sequence[Address]) -> Sequence[Source]:
-        return _sources(config, member, key, listening)
-
     return Dependencies(
         key=key,
         name=name,
@@ -151,13 +142,13 @@ def _dependencies(
         limits=limits,
         make_transport=transport_of(member, limits, fair=True),
         listen=[Address(host, port) for host, port in config.listen.endpoints],
-        advertise=advertise,
+        advertise=partial(advertised, config),
         writer=writer,
         member=member,
         event_key=None if member is None else load_event_key(event_key_path),
-        make_event_key=make_key,
+        make_event_key=partial(trio.to_thread.run_sync, _make_event_key, event_key_path),
         present=present,
-        sources=sources,
+        sources=partial(_sources, config, member, key),
         remember=config.discovery.remember,
         compiled=config.node.compiled,
         draws=random.SystemRandom(),

@@ -10,7 +10,7 @@ import trio
 
 from gossamer.node.monitoring.members import Member, MemberTable
 from gossamer.node.monitoring.metrics import Counters
-from gossamer.node.peer.application import Peer, PeerInternals, Views
+from gossamer.node.peer.application import Peer
 from gossamer.node.peer.batches.event_batches import EventBatches, Tiers
 from gossamer.node.peer.batches.exchange import Exchange, LinkedRules
 from gossamer.node.peer.batches.machine_code import EVENTS, STEPS, linked_step
@@ -24,10 +24,15 @@ from gossamer.node.peer.frames.descriptor_authentication import (
     PlainAuthentication,
     SignedAuthentication,
 )
-from gossamer.node.peer.frames.event_authentication import SignedEvents, make_event_authentication
+from gossamer.node.peer.frames.event_authentication import (
+    EventAuthentication,
+    PlainEvents,
+    SignedEvents,
+)
 from gossamer.node.peer.frames.events import EventMemory, SharedMemory
 from gossamer.node.peer.frames.forgeries import Forgeries
 from gossamer.node.peer.frames.frame_types import frame_types
+from gossamer.node.peer.frames.publishers import PublisherService
 from gossamer.node.peer.frames.wire import Wire
 from gossamer.node.peer.inbound import ConnectionEvents, Inbound
 from gossamer.node.peer.load.overload import Overloads
@@ -39,12 +44,10 @@ from gossamer.node.peer.membership.admission import (
     count_refusal,
 )
 from gossamer.node.peer.membership.cluster_reports import ClusterReports, Reachability
-from gossamer.node.peer.membership.schema_spread import SchemaService
-from gossamer.node.peer.membership.services import (
-    MemberServices,
-    make_services,
-    show_certificate,
-)
+from gossamer.node.peer.membership.documents import MemberContext, SchemaService
+from gossamer.node.peer.membership.renewal import RenewalService
+from gossamer.node.peer.membership.revocation import RevocationService
+from gossamer.node.peer.membership.services import MemberServices, show_certificate
 from gossamer.node.peer.persistence import Keeper
 from gossamer.node.peer.runtime import Runtime
 from gossamer.node.peer.subscriptions import Subscribers
@@ -54,6 +57,8 @@ from gossamer.node.peer.views import PeerViews
 from gossamer.node.security.certificates import PeerCertificate
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import DescriptorCache
+from gossamer.node.security.event_keys import PublisherCache
+from gossamer.node.security.sealing import Seal
 from gossamer.node.transport.base import LocalPeer
 from gossamer.node.transport.links import ConnectionPool, PoolEvents
 from gossamer.protocol.kernel.linking import LinkedCode
@@ -118,19 +123,8 @@ class PeerParts:
         self.reachability = Reachability(
             self.messages, self.pool, self.address_book, dependencies.draws
         )
-        publishers, self.event_authentication = make_event_authentication(
-            dependencies.member,
-            dependencies.event_key,
-            dependencies.make_event_key,
-            self.descriptors,
-            self.events,
-            forgeries,
-            self.counters,
-            self.pool,
-            coordinates=dependencies.settings.coordinates,
-            now=dependencies.now,
-            lacks=self.core.lacks,
-        )
+        publishers = self._make_publishers(forgeries)
+        self.event_authentication = self._make_event_authentication(publishers, forgeries)
         self.runtime = Runtime(
             self.core,
             self.address_book,
@@ -278,6 +272,39 @@ class PeerParts:
             load_step=dependencies.settings.parameters().shift_threshold // LOAD_STEPS,
         )
 
+    def _make_publishers(self, forgeries: Forgeries) -> PublisherService | None:
+        member, descriptors = self.dependencies.member, self.descriptors
+        if member is None or descriptors is None:
+            return None
+        return PublisherService(
+            member.identity.key,
+            PublisherCache(member.authority, descriptors, lambda: descriptors.revoked),
+            self.events,
+            Seal(self.dependencies.settings.coordinates),
+            forgeries,
+            self.counters,
+            self.pool.try_send,
+            lambda: [connection.identity.key for connection in self.pool],
+            self.dependencies.now,
+            self.core.lacks,
+        )
+
+    def _make_event_authentication(
+        self, publishers: PublisherService | None, forgeries: Forgeries
+    ) -> EventAuthentication:
+        dependencies, coordinates = self.dependencies, self.dependencies.settings.coordinates
+        make_key = dependencies.make_event_key
+        if dependencies.member is None or publishers is None or make_key is None:
+            return PlainEvents(coordinates)
+        return SignedEvents(
+            Seal(coordinates),
+            dependencies.member,
+            dependencies.event_key,
+            make_key,
+            publishers,
+            forgeries,
+        )
+
     def _make_services(self) -> MemberServices:
         dependencies, member = self.dependencies, self.dependencies.member
         if member is None or self.descriptors is None:
@@ -288,7 +315,7 @@ class PeerParts:
             self.pool.try_send,
             dependencies.now,
         )
-        revocations, renewals = make_services(
+        context = MemberContext(
             member,
             dependencies.writer,
             self.descriptors,
@@ -296,22 +323,14 @@ class PeerParts:
             self.pool,
             self.counters,
             self.standing,
-            draws=dependencies.draws,
-            now=dependencies.now,
-            report_failure=self.runtime.report_failure,
-            install=partial(self._install, certificates),
-            members=self.members,
-            name=dependencies.name,
+            self.members,
+            dependencies.draws,
+            dependencies.now,
         )
-        schemas = SchemaService(
-            dependencies.schema_version,
-            member,
-            dependencies.writer,
-            self.pool,
-            self.counters,
-            draws=dependencies.draws,
-            change=self.peer.change_schema,
-        )
+        revocations = RevocationService(context, self.runtime.report_failure)
+        install = partial(self._install, certificates)
+        renewals = RenewalService(context, revocations, install, dependencies.name)
+        schemas = SchemaService(context, dependencies.schema_version, self.peer.change_schema)
         return MemberServices(certificates, revocations, renewals, schemas)
 
     def _install(self, certificates: CertificateService, member: Membership) -> None:
@@ -347,7 +366,6 @@ class PeerParts:
 
     def _make_peer(self) -> Peer:
         dependencies = self.dependencies
-        inside = PeerInternals(self.core.state, self.address_book.key_of)
         return Peer(
             self.runtime,
             self.events,
@@ -363,14 +381,8 @@ class PeerParts:
             messages=self.messages,
             standing=self.standing,
             bootstrap=self.bootstrap,
-            views=Views(
-                self.views.snapshot,
-                self.views.gauges,
-                lambda: inside,
-                self.members.to_json,
-                self.reports.view,
-                self.reports.fresh_view,
-            ),
+            views=self.views,
+            reports=self.reports,
         )
 
     def _certificate(self) -> PeerCertificate | None:

@@ -101,31 +101,24 @@ class _Waiting:
     on_held: Callable[[int], None]
 
 
+@attrs.define(eq=False, slots=False)
 class Publications:
     """What was published here and waits for its acknowledgement.
 
     Args:
-        runtime: of the peer.
-        events: what it may have to send.
         patience_s: how long to wait for one.
-        counters: where publications are counted.
         retry_s: until the protocol publishes again what is not answered.
     """
 
-    def __init__(
-        self,
-        runtime: Publishing,
-        events: EventMemory,
-        patience_s: float,
-        counters: Counters,
-        retry_s: float = math.inf,
-    ) -> None:
-        self._runtime = runtime
-        self._events = events
-        self._patience_s = patience_s
-        self._counters = counters
-        slots = runtime.core.settings.pending_publications
-        self._window = Window(slots, min(SLOW * patience_s, retry_s)) if slots else None
+    _runtime: Publishing
+    _events: EventMemory
+    _patience_s: float
+    _counters: Counters
+    _retry_s: float = math.inf
+
+    def __attrs_post_init__(self) -> None:
+        slots = self._runtime.core.settings.pending_publications
+        self._window = Window(slots, min(SLOW * self._patience_s, self._retry_s)) if slots else None
         self._waiting: dict[int, _Waiting] = {}
         self._due: dict[int, Record] = {}
         self._gathers = False
@@ -278,6 +271,7 @@ class _Content(NamedTuple):
     data: bytes
 
 
+@attrs.define(eq=False, slots=False)
 class EventPublisher:
     """Publishes for the applications of one peer.
 
@@ -285,41 +279,23 @@ class EventPublisher:
         version: of the schema that events are made by.
 
     Args:
-        key: the peer's permanent key.
-        core: the peer's.
-        authentication: seals events.
-        publications: those under way.
-        order: in which they are published.
         on_last: told of a last value that is acknowledged, and given all of its event.
-        version: of the schema.
-        hashes: of its attributes.
-        draws: spreads events of one value.
         now: Unix seconds.
     """
 
-    def __init__(
-        self,
-        key: int,
-        core: Core,
-        authentication: EventAuthentication,
-        publications: Publications,
-        order: PublicationOrder,
-        on_last: Callable[[Event, bytes], None],
-        version: SchemaVersion,
-        hashes: Sequence[OrderPreservingHash],
-        draws: random.Random,
-        now: Callable[[], float],
-    ) -> None:
-        self._key = key
-        self._core = core
-        self._authentication = authentication
-        self._publications = publications
-        self._order = order
-        self._on_last = on_last
-        self._hashes = hashes
-        self._draws = draws
-        self._now = now
-        self.change_schema(version)
+    _key: int
+    _core: Core
+    _authentication: EventAuthentication
+    _publications: Publications
+    _order: PublicationOrder
+    _on_last: Callable[[Event, bytes], None]
+    _version: SchemaVersion
+    _hashes: Sequence[OrderPreservingHash]
+    _draws: random.Random
+    _now: Callable[[], float]
+
+    def __attrs_post_init__(self) -> None:
+        self.change_schema(self._version)
 
     def change_schema(self, version: SchemaVersion) -> None:
         """Make events by a later version of the schema from now on."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 import attrs
@@ -67,15 +68,12 @@ class Application:
     note_publication: Callable[[int, bool], None] = lambda _event, _held: None
 
 
+@attrs.define(eq=False, slots=False)
 class Runtime:
     """One peer at work.
 
     Args:
-        core: its protocol state.
-        address_book, wire, events, counters: the peer's.
-        frame_sender: where frames leave.
         publishers: introduces publishers before their events; None without certificates.
-        round_s: seconds of a round.
 
     Attributes:
         core: its protocol state.
@@ -84,34 +82,25 @@ class Runtime:
         round_s: seconds of a round.
     """
 
-    def __init__(
-        self,
-        core: Core,
-        address_book: AddressBook,
-        wire: Wire,
-        events: EventMemory,
-        counters: Counters,
-        frame_sender: FrameSender,
-        publishers: PublisherService | None,
-        round_s: float,
-    ) -> None:
-        self.core = core
-        self.round_s = round_s
+    core: Core
+    _address_book: AddressBook
+    _wire: Wire
+    _events: EventMemory
+    _counters: Counters
+    _frame_sender: FrameSender
+    _publishers: PublisherService | None
+    round_s: float
+
+    def __attrs_post_init__(self) -> None:
         self.heard_back = trio.Event()
         self.observer: Callable[[Record], None] | None = None
         self._application: Application
-        self._address_book = address_book
-        self._wire = wire
-        self._events = events
-        self._counters = counters
-        self._frame_sender = frame_sender
-        self._publishers = publishers
         self._batches: EventBatches | None = None
         self._inbox: deque[Record] = deque()
         self._working = False
         self._counting_recovered = False
         self._greeted: dict[int, tuple[int, Sequence[int]]] = {}
-        address_book.keep(self.held)
+        self._address_book.keep(self.held)
 
     def serve(self, application: Application) -> None:
         """Have ``application`` take what comes for it; to be called before anything comes."""
@@ -240,12 +229,8 @@ class Runtime:
     def _publish_together(self, publications: Sequence[Record]) -> int:
         if self._batches is None or not self.takes_together:
             return 0
-        self._working = True
-        try:
+        with self._at_work():
             return self._batches.publish(publications, self._wire.own_name(self.core.profile))
-        finally:
-            self._working = False
-            self._take_inbox()
 
     def take_in_batches(self, batches: EventBatches | None) -> None:
         """Take frames about events many at a time from now on; None: one by one."""
@@ -259,12 +244,8 @@ class Runtime:
     def take_together(self, sender: int, data: memoryview) -> Together:
         """Take the frames about events that bytes of a peer begin with, if `takes_together`."""
         assert self._batches is not None
-        self._working = True
-        try:
+        with self._at_work():
             return self._batches.take(sender, data)
-        finally:
-            self._working = False
-            self._take_inbox()
 
     def take_waiting(self, waiting: Sequence[tuple[int, Frame]]) -> int:
         """Take frames about events, with the keys of their senders; return how many of the first.
@@ -273,9 +254,15 @@ class Runtime:
         """
         if self._batches is None or not self.takes_together:
             return 0
+        with self._at_work():
+            return self._batches.take_waiting(waiting)
+
+    @contextmanager
+    def _at_work(self) -> Iterator[None]:
+        """Take no record meanwhile; those that came are taken at the end."""
         self._working = True
         try:
-            return self._batches.take_waiting(waiting)
+            yield
         finally:
             self._working = False
             self._take_inbox()

@@ -37,6 +37,7 @@ Mark = Callable[[str, Sequence[Event]], Awaitable[Sequence[Event]]]
 Cover = tuple[EncodedBox, ...]
 
 
+@attrs.define(eq=False, slots=False)
 class Subscription:
     """A stream of the events that match an expression; for one task at a time.
 
@@ -55,26 +56,18 @@ class Subscription:
         since: by the clock, when it came in force; infinitely long ago where nobody knows.
     """
 
-    def __init__(
-        self,
-        wanted: Expression,
-        cover: Cover,
-        name: str,
-        room: int,
-        mark: Mark | None,
-        on_close: Callable[[Subscription], None],
-        since: float,
-    ) -> None:
-        """A subscription that nobody takes events from yet."""
-        self.expression = wanted.text
-        self.name = name
+    _wanted: Expression
+    cover: Cover
+    name: str
+    _room: int
+    _mark: Mark | None
+    _on_close: Callable[[Subscription], None]
+    since: float
+
+    def __attrs_post_init__(self) -> None:
+        self.expression = self._wanted.text
         self.dropped = 0
-        self.cover = cover
-        self.since = since
-        self._wants = wanted.matches
-        self._room = room
-        self._mark = mark
-        self._on_close = on_close
+        self._wants = self._wanted.matches
         self._waiting: deque[Event] = deque()
         self._ready: deque[Event] = deque()
         self._news = trio.Event()

@@ -101,7 +101,7 @@ class PeerViews:
         if trio.current_time() - self._pushed_out_at >= OUTGROWN_AGAIN_S:
             return ""
         publisher = self.events.held.main_publisher()
-        who = "somebody" if publisher is None else self.overloads.name_of(publisher)
+        who = "somebody" if publisher is None else self.overloads.text_of(publisher)
         return (
             f"{who} publishes more than is kept for those who are away: the oldest of its events "
             "make room before the retention time is over"

@@ -42,6 +42,7 @@ from gossamer.node.security.certificates import (
 from gossamer.node.security.identity import (
     SIGNATURE_BYTES,
     Identity,
+    file_stamp,
     load_identity,
     make_folder,
     make_identity,
@@ -205,15 +206,7 @@ def save_membership(
 
 def stamp_of(folder: ClusterFolder) -> tuple[tuple[int, ...], ...]:
     """What changes whenever a certificate in ``folder`` is replaced."""
-    found: list[tuple[int, ...]] = []
-    for path in (folder.peer_certificate, folder.authority_certificate):
-        try:
-            status = path.stat()
-        except OSError:
-            found.append((-1,))
-        else:
-            found.append((status.st_ino, status.st_size, status.st_mtime_ns))
-    return tuple(found)
+    return tuple(map(file_stamp, (folder.peer_certificate, folder.authority_certificate)))
 
 
 def save_renewed(member: Membership) -> None:

@@ -11,22 +11,15 @@ Which of two descriptors is newer is told by the owner's sequence number alone. 
 from __future__ import annotations
 
 import enum
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Collection
 from typing import Any, Final
 
-from attrs import define, field, frozen
-from attrs.validators import ge
+from attrs import define, frozen
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from gossamer.node.errors import (
-    CertificateError,
-    ForeignCertificateError,
-    KeyMismatchError,
-    RevokedCertificateError,
-    UntimelyCertificateError,
-)
+from gossamer.node.errors import CertificateError
 from gossamer.node.security.certificates import (
     Authority,
     PeerCertificate,
@@ -50,21 +43,10 @@ _FORMAT: Final = 1
 _SERIAL_BYTES: Final = 20
 _KEY_BITS: Final = 62
 
-
-@frozen
-class DescriptorLimits:
-    """Bounds of what is believed and kept.
-
-    Attributes:
-        peers: peers of which a descriptor or certificate is kept; the one heard of longest ago
-            makes room.
-        content_bytes: the content of a descriptor.
-        profile_words: the words of a profile.
-    """
-
-    peers: int = field(default=10_000, validator=ge(1))
-    content_bytes: int = field(default=4096, validator=ge(1))
-    profile_words: int = field(default=256, validator=ge(0))
+# Peers of which a descriptor or certificate is kept; the one heard of longest ago makes room.
+MOST_PEERS: Final = 10_000
+MOST_CONTENT_BYTES: Final = 4096
+MOST_PROFILE_WORDS: Final = 256
 
 
 @frozen
@@ -112,7 +94,7 @@ class SignedDescriptor:
 
 
 class Verdict(enum.Enum):
-    """What became of a descriptor; the values are the names under which they are counted."""
+    """What became of a descriptor."""
 
     NEW = "new"
     KNOWN = "known"
@@ -122,7 +104,6 @@ class Verdict(enum.Enum):
     # The certificate was never met: to be asked for, and the descriptor shown again.
     UNCERTIFIED = "uncertified"
     FORGED = "forged"
-    FOREIGN = "foreign"
     REVOKED = "revoked"
     EXPIRED = "expired"
     MALFORMED = "malformed"
@@ -130,7 +111,7 @@ class Verdict(enum.Enum):
     @property
     def guilty(self) -> bool:
         """Whether no honest peer would have passed it on."""
-        return self in (Verdict.FORGED, Verdict.FOREIGN, Verdict.MALFORMED)
+        return self in (Verdict.FORGED, Verdict.MALFORMED)
 
 
 def sign_descriptor(
@@ -170,46 +151,37 @@ class _Entry:
 
 
 class DescriptorCache:
-    """The newest believed descriptor of each peer.
+    """The newest believed descriptor of each peer."""
 
-    Attributes:
-        counts: descriptors by verdict, "verifications" of signatures, "certificates" verified.
-    """
-
-    def __init__(
-        self, authority: Authority, revoked: RevocationList, limits: DescriptorLimits | None = None
-    ) -> None:
-        self.counts: Counter[str] = Counter()
+    def __init__(self, authority: Authority, revoked: RevocationList) -> None:
         self._authority = authority
         self.revoked = revoked
-        self._limits = limits or DescriptorLimits()
         self._context = _context(authority)
         self._entries: OrderedDict[int, _Entry] = OrderedDict()
         # The believed descriptors as they travel, so that one met again is not even decoded.
         self._accepted: dict[bytes, Descriptor] = {}
 
-    def take(
-        self, signed: SignedDescriptor, now: float, certificate: bytes | None = None
-    ) -> Verdict:
-        """Believe ``signed`` if it is its owner's newest; say what became of it.
+    def take(self, signed: SignedDescriptor, now: float) -> Verdict:
+        """Believe ``signed``, from whomever, if it is its owner's newest; say what became of it.
 
-        Args:
-            signed: from whomever.
-            now: Unix seconds, for the certificate.
-            certificate: the owner's, DER, where it came along.
+        ``now``, Unix seconds, is for the owner's certificate.
         """
         if self.recognise(signed.packed) is not None:
             return Verdict.KNOWN
-        verdict = self._check(signed, now, certificate)
-        self.counts[verdict.value] += 1
-        return verdict
+        descriptor = self._read(signed)
+        if descriptor is None:
+            return Verdict.MALFORMED
+        known = self.find(descriptor.key)
+        if known is not None and descriptor.sequence <= known.sequence:
+            older = descriptor.sequence < known.sequence
+            return Verdict.STALE if older else Verdict.CONFLICTING
+        return self._verify(signed, descriptor, now)
 
     def recognise(self, packed: bytes) -> Descriptor | None:
         """A descriptor that is believed, by what it is packed as; it counts as met again."""
         descriptor = self._accepted.get(packed)
         if descriptor is not None:
             self._entries.move_to_end(descriptor.key)
-            self.counts["known"] += 1
         return descriptor
 
     def learn(self, certificate: bytes, key: int, now: float) -> PeerCertificate:
@@ -222,7 +194,6 @@ class DescriptorCache:
         if entry is not None and entry.certificate.der == certificate:
             check_time(entry.certificate, now)
             return entry.certificate
-        self.counts["certificates"] += 1
         peer = verify_peer(self._authority, certificate, key, self.revoked, now)
         verifier = Ed25519PublicKey.from_public_bytes(peer.public_key)
         if entry is None:
@@ -268,21 +239,6 @@ class DescriptorCache:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def _check(self, signed: SignedDescriptor, now: float, certificate: bytes | None) -> Verdict:
-        descriptor = self._read(signed)
-        if descriptor is None:
-            return Verdict.MALFORMED
-        known = self.find(descriptor.key)
-        if known is not None and descriptor.sequence <= known.sequence:
-            older = descriptor.sequence < known.sequence
-            return Verdict.STALE if older else Verdict.CONFLICTING
-        if certificate is not None:
-            try:
-                self.learn(certificate, descriptor.key, now)
-            except CertificateError as error:
-                return _verdict_of(error)
-        return self._verify(signed, descriptor, now)
-
     def _verify(self, signed: SignedDescriptor, descriptor: Descriptor, now: float) -> Verdict:
         """Verify a descriptor that would be news, and keep it."""
         if self.revoked.forbids(descriptor.key, descriptor.serial):
@@ -290,7 +246,6 @@ class DescriptorCache:
         entry = self._entries.get(descriptor.key)
         if entry is None or entry.certificate.serial != descriptor.serial:
             return Verdict.UNCERTIFIED
-        self.counts["verifications"] += 1
         try:
             entry.verifier.verify(signed.signature, in_context(self._context, signed.content))
         except InvalidSignature:
@@ -306,17 +261,17 @@ class DescriptorCache:
         return Verdict.NEW
 
     def _read(self, signed: SignedDescriptor) -> Descriptor | None:
-        if len(signed.content) > self._limits.content_bytes:
+        if len(signed.content) > MOST_CONTENT_BYTES:
             return None
         if len(signed.signature) != SIGNATURE_BYTES:
             return None
         try:
-            return _from_fields(decode(signed.content), self._limits.profile_words)
+            return _from_fields(decode(signed.content))
         except (ValueError, ConfigError):
             return None
 
     def _make_room(self) -> None:
-        while len(self._entries) > self._limits.peers:
+        while len(self._entries) > MOST_PEERS:
             self._forget(next(iter(self._entries)))
 
     def _forget(self, key: int) -> None:
@@ -333,19 +288,7 @@ def _context(authority: Authority) -> str:
     return f"descriptor {_FORMAT} {authority.cluster}"
 
 
-def _verdict_of(error: CertificateError) -> Verdict:
-    if isinstance(error, ForeignCertificateError):
-        return Verdict.FOREIGN
-    if isinstance(error, KeyMismatchError):
-        return Verdict.FORGED
-    if isinstance(error, RevokedCertificateError):
-        return Verdict.REVOKED
-    if isinstance(error, UntimelyCertificateError):
-        return Verdict.EXPIRED
-    return Verdict.MALFORMED
-
-
-def _from_fields(content: Any, profile_words: int) -> Descriptor:
+def _from_fields(content: Any) -> Descriptor:
     """What `sign_descriptor` encoded; raises ValueError or ConfigError for anything else."""
     if type(content) is not list or len(content) != 7 or content[0] != _FORMAT:
         raise ValueError("not the fields of a descriptor")
@@ -354,7 +297,7 @@ def _from_fields(content: Any, profile_words: int) -> Descriptor:
         raise ValueError("a number is out of its range")
     if type(serial) is not bytes or len(serial) != _SERIAL_BYTES:
         raise ValueError("no serial number")
-    if type(profile) is not list or len(profile) > profile_words:
+    if type(profile) is not list or len(profile) > MOST_PROFILE_WORDS:
         raise ValueError("the profile is too long")
     if not all(type(word) is int and -(1 << 63) <= word < 1 << 63 for word in profile):
         raise ValueError("the profile is not one of words")

@@ -51,7 +51,7 @@ from gossamer.node.security.identity import (
     encode,
     in_context,
     key_text,
-    read_private,
+    read_file,
     verify,
     write_file,
 )
@@ -129,7 +129,7 @@ def load_event_key(path: Path) -> EventKey | None:
     """
     if not path.exists():
         return None
-    pem = read_private(path, _KEY_FILE_LIMIT)
+    pem = read_file(path, _KEY_FILE_LIMIT, private=True)
     try:
         # To look for the primes again would take as long as to make a key; that it signs is tried.
         found = load_pem_private_key(pem, None, unsafe_skip_rsa_key_validation=True)
@@ -206,8 +206,6 @@ class PublisherCache:
     """The publishers whose events can be verified here.
 
     Args:
-        authority: of the cluster.
-        descriptors: verifies certificates, each once.
         revoked: who belongs no more, by now.
     """
 

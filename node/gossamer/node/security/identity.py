@@ -124,27 +124,11 @@ def write_file(path: Path, content: bytes, mode: int = PUBLIC) -> None:
     _sync_folder(path.parent)
 
 
-def read_file(path: Path, limit: int) -> bytes:
-    """The content of a public file of at most ``limit`` bytes.
+def read_file(path: Path, limit: int, *, private: bool = False) -> bytes:
+    """The content of a file of at most ``limit`` bytes; only its owner may read a ``private`` one.
 
     Raises:
-        ClusterFolderError: it is missing, unreadable or too large.
-    """
-    try:
-        with path.open("rb") as file:
-            content = file.read(limit + 1)
-    except OSError as error:
-        raise ClusterFolderError(path, f"cannot be read: {error.strerror}") from error
-    if len(content) > limit:
-        raise ClusterFolderError(path, f"is too large, expected at most {limit} bytes")
-    return content
-
-
-def read_private(path: Path, limit: int) -> bytes:
-    """The content of a private file, which nobody but its owner may read.
-
-    Raises:
-        ClusterFolderError: it is missing, unreadable, too large, or others can read it.
+        ClusterFolderError: it is missing, unreadable or too large, or others can read it.
     """
     try:
         with path.open("rb") as file:
@@ -152,13 +136,23 @@ def read_private(path: Path, limit: int) -> bytes:
             content = file.read(limit + 1)
     except OSError as error:
         raise ClusterFolderError(path, f"cannot be read: {error.strerror}") from error
-    if mode & 0o077:
+    if private and mode & 0o077:
         raise ClusterFolderError(
             path, f"can be used by others (mode {mode:o}), expected mode 600; run: chmod 600 {path}"
         )
     if len(content) > limit:
-        raise ClusterFolderError(path, f"is too large for a key, expected at most {limit} bytes")
+        what = "too large for a key" if private else "too large"
+        raise ClusterFolderError(path, f"is {what}, expected at most {limit} bytes")
     return content
+
+
+def file_stamp(path: Path) -> tuple[int, ...]:
+    """What changes whenever a file is replaced or written to."""
+    try:
+        status = path.stat()
+    except OSError:
+        return (-1,)
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def make_folder(path: Path) -> None:
@@ -249,7 +243,7 @@ def load_identity(path: Path) -> Identity:
     Raises:
         ClusterFolderError: it is missing, open to others, or no Ed25519 key.
     """
-    pem = read_private(path, _KEY_FILE_LIMIT)
+    pem = read_file(path, _KEY_FILE_LIMIT, private=True)
     try:
         private_key = load_pem_private_key(pem, password=None)
     except (ValueError, TypeError) as error:

@@ -117,15 +117,6 @@ class RevocationList:
         signature = signer.sign(_PROOF_CONTEXT, _proof_bytes(self.cluster, entry.key))
         return evolve(entry, proof=signature)
 
-    def newest(self, received: bytes, authority: Authority) -> RevocationList:
-        """This list or, if it is newer, the one ``received`` from whomever.
-
-        Raises:
-            SignedDataError: what was received is malformed or not the authority's.
-        """
-        other = read_list(received, authority)
-        return other if other.sequence > self.sequence else self
-
     def to_bytes(self) -> bytes:
         """The list as a file and as a message."""
         content = {

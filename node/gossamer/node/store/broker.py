@@ -157,23 +157,15 @@ class BrokerState:
 
     def queued(self, client: str, after: int, most: int) -> list[QueuedDelivery]:
         """The next deliveries for a client after a position."""
-        rows = self._database.rows(
-            "SELECT client, body, position FROM broker_mail WHERE client = ? AND position > ?"
-            " ORDER BY position LIMIT ?",
-            (client, after, most),
-        )
-        return [
-            QueuedDelivery(str(name), bytes(body), int(position)) for name, body, position in rows
-        ]
+        return self._deliveries("position > ? ORDER BY position LIMIT ?", client, after, most)
 
     def queued_until(self, client: str, position: int) -> list[QueuedDelivery]:
         """The deliveries for a client up to a position."""
-        rows = self._database.rows(
-            "SELECT client, body, position FROM broker_mail WHERE client = ? AND position <= ?"
-            " ORDER BY position",
-            (client, position),
-        )
-        return [QueuedDelivery(str(name), bytes(body), int(at)) for name, body, at in rows]
+        return self._deliveries("position <= ? ORDER BY position", client, position)
+
+    def _deliveries(self, condition: str, *parameters: object) -> list[QueuedDelivery]:
+        query = f"SELECT client, body, position FROM broker_mail WHERE client = ? AND {condition}"
+        return [QueuedDelivery(*row) for row in self._database.rows(query, parameters)]
 
     def acknowledge(self, client: str, position: int) -> int:
         """Drop a client's deliveries up to a position; returns how many."""

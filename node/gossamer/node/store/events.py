@@ -44,14 +44,6 @@ class Events:
         self._limit = limit
         self._limit_bytes = limit_bytes
 
-    def retain(self, event: RetainedEvent) -> bool:
-        """Keep ``event``, the oldest making room; return whether it is new.
-
-        Raises:
-            CapacityError: it alone is larger than all may be together; nothing changed.
-        """
-        return bool(self.retain_all([event]))
-
     def retain_all(self, events: Sequence[RetainedEvent]) -> list[RetainedEvent]:
         """Keep ``events``, the oldest making room; return those that are new.
 
@@ -65,11 +57,6 @@ class Events:
             if new:
                 self._make_room()
         return new
-
-    def holds(self, event_id: bytes) -> bool:
-        """Whether the event is retained."""
-        found = self._database.row("SELECT 1 FROM events WHERE event_id = ?", (event_id,))
-        return found is not None
 
     def after(self, position: int, now: float, limit: int) -> list[RetainedEvent]:
         """At most ``limit`` events that came after ``position`` and last beyond ``now``."""
@@ -138,14 +125,6 @@ class Deliveries:
         self._database = database
         self._clients = clients
         self._limit = limit
-
-    def mark(self, client: str, event_id: bytes) -> bool:
-        """Note that ``client`` gets the event; return False where it has got it before.
-
-        Raises:
-            CapacityError: the client is new and there are as many as allowed; nothing changed.
-        """
-        return bool(self.mark_all(client, [event_id]))
 
     def mark_all(self, client: str, event_ids: Sequence[bytes]) -> list[bytes]:
         """Note that ``client`` gets these events; return those that it has not got before.

@@ -237,7 +237,7 @@ class Connection:
         try:
             with self._scope:
                 async with trio.open_nursery() as nursery:
-                    self._maintenance.connections.add(self)
+                    self._maintenance.looks.add(self._keep_alive.look)
                     if self._takes_care:
                         nursery.start_soon(self._maintenance.run)
                     self._writer.begin(self._maintenance, nursery)
@@ -250,7 +250,7 @@ class Connection:
                     nursery.cancel_scope.cancel()
                 orderly = True
         finally:
-            self._maintenance.connections.discard(self)
+            self._maintenance.looks.discard(self._keep_alive.look)
             if self.farewell is None:
                 self.farewell = Farewell(Cause.SHUTDOWN, True, "cancelled")
             self._state = State.OVER
@@ -431,7 +431,3 @@ class Connection:
         pause = self._throttle.charge(weight, trio.current_time())
         self.stats.throttled += pause > 0.0
         return pause
-
-    def look_after(self, now: float) -> None:
-        """Ping the peer or cut it if it is time for that; see `KeepAlive.look`."""
-        self._keep_alive.look(now)

@@ -117,18 +117,6 @@ CONTROL_FRAMES = FrameTypes(
     }
 )
 
-# One message of the protocol layer, and the receipt for those that ask for one.
-MESSAGE_FRAMES = CONTROL_FRAMES.extended(
-    {
-        "message": {
-            "kind": Integer(0, 1 << 20),
-            "body": Bytes(1 << 28),
-            "number": Optional(Integer(0)),
-        },
-        "ack": {"numbers": ListOf(Integer(0), 4096)},
-    }
-)
-
 _HEADER = Struct(">I")
 
 # Bytes from one head to the next, by the first byte of the head, for the heads that tell it

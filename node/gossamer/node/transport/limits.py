@@ -24,22 +24,20 @@ HEADER_BYTES = 4
 _Validator = Callable[[Any, "attrs.Attribute[Any]", Any], None]
 
 
-def _whole(low: int, high: int) -> _Validator:
+def _between(low: float, high: float, what: str, *types: type) -> _Validator:
     def check(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
-        if type(value) is not int or not low <= value <= high:
-            raise ConfigError(
-                f"transport.{field.name}", value, f"a whole number from {low} to {high}"
-            )
+        if type(value) not in types or not low <= value <= high:
+            raise ConfigError(f"transport.{field.name}", value, f"{what} from {low} to {high}")
 
     return check
+
+
+def _whole(low: int, high: int) -> _Validator:
+    return _between(low, high, "a whole number", int)
 
 
 def _seconds(low: float, high: float) -> _Validator:
-    def check(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
-        if type(value) not in (int, float) or not low <= value <= high:
-            raise ConfigError(f"transport.{field.name}", value, f"seconds from {low} to {high}")
-
-    return check
+    return _between(low, high, "seconds", int, float)
 
 
 @attrs.frozen(kw_only=True, slots=True)

@@ -76,6 +76,7 @@ class _Dial:
         self.error: PeerUnreachable | None = None
 
 
+@attrs.define(eq=False, slots=False)
 class ConnectionPool:
     """All connections of this peer; `run` owns them.
 
@@ -86,29 +87,21 @@ class ConnectionPool:
         backlog: what waits to be written of each flow.
     """
 
-    def __init__(
-        self,
-        transport: Transport,
-        limits: Limits,
-        types: FrameTypes,
-        addresses_of: Callable[[int], Sequence[Address]],
-        *,
-        draws: random.Random,
-        back_off: BackOff | None = None,
-    ) -> None:
+    _transport: Transport
+    _limits: Limits
+    _types: FrameTypes
+    _addresses_of: Callable[[int], Sequence[Address]]
+    _draws: random.Random
+    _back_off: BackOff = attrs.field(factory=BackOff)
+
+    def __attrs_post_init__(self) -> None:
         self.ends: Counter[Cause] = Counter()
         self.dials = self.dials_failed = 0
         self.listeners: Sequence[Listener] = ()
         self.backlog = Backlog()
-        self._transport = transport
-        self._limits = limits
-        self._types = types
-        self._addresses_of = addresses_of
-        self._draws = draws
-        self._back_off = BackOff() if back_off is None else back_off
         self._links: dict[int, Connection] = {}
         self._serving: set[Connection] = set()
-        self._maintenance = ConnectionMaintenance(limits.ping_seconds)
+        self._maintenance = ConnectionMaintenance(self._limits.ping_seconds)
         self._dials: dict[int, _Dial] = {}
         self._attempts: dict[int, Attempts] = {}
         self._events: PoolEvents

@@ -58,6 +58,7 @@ class Credentials:
                 raise ValueError("a TLS context does not require the peer's certificate")
 
 
+@attrs.define(eq=False, slots=False)
 class TcpTransport:
     """A transport over TCP.
 
@@ -67,30 +68,24 @@ class TcpTransport:
         refusals: what came in and was not admitted, counted by cause.
         on_refusal: told of each such, as of `Transport`.
         on_refused_by: told of peers that do not admit us.
+
+    Args:
+        fair: lets little wait where no turns are taken, in the system.
     """
 
-    def __init__(
-        self,
-        me: LocalPeer,
-        limits: Limits,
-        verify: Verify,
-        credentials: Credentials | None,
-        stagger_s: float = STAGGER_SECONDS,
-        *,
-        fair: bool = False,
-    ) -> None:
-        """A transport that is ``fair`` lets little wait where no turns are taken, in the system."""
-        self.me = me
-        self.credentials = credentials
+    me: LocalPeer
+    _limits: Limits
+    _verify: Verify
+    credentials: Credentials | None
+    _stagger_s: float = STAGGER_SECONDS
+    _fair: bool = False
+
+    def __attrs_post_init__(self) -> None:
         self.refusals: Counter[str] = Counter()
         self.on_refusal: Callable[[NodeError | None, Address], None] = lambda _error, _from: None
         self.on_refused_by: Callable[[RefusedByPeer], None] = lambda _: None
-        self._limits = limits
-        self._verify = verify
-        self._stagger_s = stagger_s
-        self._fair = fair
         self._inside = 0
-        self._doors = Doors(limits.strangers, limits.per_address, warn_of_crowd)
+        self._doors = Doors(self._limits.strangers, self._limits.per_address, warn_of_crowd)
 
     @property
     def strangers(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import attrs
 import trio
@@ -24,23 +24,15 @@ from gossamer.node.transport.send_queue import SendQueue
 LOOKS_PER_PING = 10
 
 
-class MaintainedConnection(Protocol):
-    """What is taken care of."""
-
-    def look_after(self, now: float) -> None:
-        """Do what is due at ``now``, by trio's clock."""
-        ...
-
-
 class ConnectionMaintenance:
     """Writes what connections have queued, and looks after them now and then; `run` does both.
 
     Attributes:
-        charges: what is looked after.
+        looks: called now and then with trio's time, for each connection.
     """
 
     def __init__(self, ping_seconds: float) -> None:
-        self.connections: set[MaintainedConnection] = set()
+        self.looks: set[Callable[[float], None]] = set()
         self._pause_s = ping_seconds / LOOKS_PER_PING
         self._due: list[Callable[[], None]] = []
         self._work = trio.lowlevel.ParkingLot()
@@ -74,8 +66,8 @@ class ConnectionMaintenance:
         while True:
             await trio.sleep(self._pause_s)
             now = trio.current_time()
-            for connection in list(self.connections):
-                connection.look_after(now)
+            for look in list(self.looks):
+                look(now)
 
 
 # Pings of one connection, and how long its peer has been silent.
@@ -85,6 +77,7 @@ class ConnectionMaintenance:
 SOON = 0.95
 
 
+@attrs.define(eq=False, slots=False)
 class KeepAlive:
     """Looks after one connection.
 
@@ -94,30 +87,23 @@ class KeepAlive:
 
     Args:
         limits: how often a peer is pinged, and for how long it may be silent.
-        now: trio's time.
+        looked_at: trio's time.
         sent: how many frames have been written to the peer.
         put: queues a ping if there is room for it, and says whether there was.
-        cut: ends the connection.
     """
 
-    def __init__(
-        self,
-        limits: Limits,
-        now: float,
-        sent: Callable[[], int],
-        put: Callable[[bytes], bool],
-        cut: Callable[[Cause, str], None],
-    ) -> None:
+    _limits: Limits
+    _looked_at: float
+    _sent: Callable[[], int]
+    _put: Callable[[bytes], bool]
+    _cut: Callable[[Cause, str], None]
+
+    def __attrs_post_init__(self) -> None:
         self.heard = False
         self.is_reading = False
-        self._limits = limits
-        self._sent = sent
-        self._put = put
-        self._cut = cut
         self._ping_number = 0
         self._ping_sent_at: float | None = None
         self._sent_before = 0
-        self._looked_at = now
         self._silent_for = 0.0
 
     def look(self, now: float) -> None:
@@ -207,30 +193,22 @@ class Traffic(NamedTuple):
         )
 
 
+@attrs.define(eq=False, slots=False)
 class Writer:
     """Writes a queue to a stream: at once what the peer takes at once, the rest in a task.
 
     Args:
-        stream: where to.
-        queue: what to write.
-        stats: where it is counted.
         stall_seconds: how long one write may take.
         on_failure: told why there is no more writing: `Cause.LOST` or `Cause.STALLED`, and more.
     """
 
-    def __init__(
-        self,
-        stream: trio.abc.Stream,
-        queue: SendQueue,
-        stats: ConnectionStats,
-        stall_seconds: float,
-        on_failure: Callable[[Cause, str], None],
-    ) -> None:
-        self._stream = stream
-        self._queue = queue
-        self._stats = stats
-        self._stall_seconds = stall_seconds
-        self._on_failure = on_failure
+    _stream: trio.abc.Stream
+    _queue: SendQueue
+    _stats: ConnectionStats
+    _stall_seconds: float
+    _on_failure: Callable[[Cause, str], None]
+
+    def __attrs_post_init__(self) -> None:
         self._maintenance: ConnectionMaintenance | None = None
         self._nursery: trio.Nursery | None = None
         self._busy = False  # from when something is queued until all is written

@@ -28,7 +28,7 @@ def path(tmp_path: Path) -> Path:
 
 def retain(store: Store, number: int, size: int = 10) -> bool:
     name = number.to_bytes(8, "big")
-    return store.events.retain(RetainedEvent(name, 1, b"x" * size, 0.0, 1e12))
+    return bool(store.events.retain_all([RetainedEvent(name, 1, b"x" * size, 0.0, 1e12)]))
 
 
 def kept(path: Path) -> list[int]:

@@ -17,7 +17,7 @@ from gossamer.node.transport import base, frames, schema
 from gossamer.node.transport.handshake import PROTOCOL_VERSION, introduce
 from gossamer.node.transport.limits import Limits
 from gossamer.protocol.kernel.errors import ConfigError, RemoteProtocolError
-from support.transport_peers import drip, identify, local_peer, message
+from support.transport_peers import MESSAGE_FRAMES, drip, identify, local_peer, message
 
 LIMITS = Limits()
 SOMEWHERE = base.Address("192.0.2.1", 4000)
@@ -363,7 +363,7 @@ def test_a_complaint_names_frame_field_and_expectation() -> None:
         ({"type": "ack", "numbers": [1, "a"]}, r"ack: numbers\[1\] is 'a', expected a whole"),
     ):
         with pytest.raises(BadFrame, match=why) as caught:
-            frames.MESSAGE_FRAMES.check(frame)
+            MESSAGE_FRAMES.check(frame)
         assert isinstance(caught.value, RemoteProtocolError)
         assert len(str(caught.value)) < 300
     # What they show of values is short.

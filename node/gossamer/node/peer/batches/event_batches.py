@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Final
 
 import trio
+from attrs import define
 
 from gossamer.node.config.broker import ALWAYS, NEVER
 from gossamer.node.monitoring.logs import log
@@ -54,44 +55,31 @@ PUBLISHER_BYTES = 10
 CarryOut = Callable[[Record, Record], None]
 
 
+@define(eq=False, slots=False)
 class EventBatches:
     """Takes frames about events from neighbours, many at a time.
 
     Args:
-        exchange: with the peer's rules.
-        address_book, wire, events, counters, overloads: the peer's.
-        sender: where frames leave.
         carry_out: does what is no frame of an event.
         show: introduces the publisher of an event to the peer of a key.
         coordinates: words of a point.
         most: longest body of a frame.
     """
 
-    def __init__(
-        self,
-        exchange: Exchange,
-        address_book: AddressBook,
-        wire: Wire,
-        events: EventMemory,
-        counters: Counters,
-        overloads: Overloads,
-        sender: FrameSender,
-        carry_out: CarryOut,
-        show: Callable[[int, int], None],
-        coordinates: int,
-        most: int,
-    ) -> None:
-        self._exchange = exchange
-        self._address_book = address_book
-        self._wire = wire
-        self._events = events
-        self._counters = counters
-        self._overloads = overloads
-        self._sender = sender
-        self._carry_out = carry_out
-        self._show = show
-        self._point_bytes = WORD_BYTES * coordinates
-        self._most = most
+    _exchange: Exchange
+    _address_book: AddressBook
+    _wire: Wire
+    _events: EventMemory
+    _counters: Counters
+    _overloads: Overloads
+    _sender: FrameSender
+    _carry_out: CarryOut
+    _show: Callable[[int, int], None]
+    _coordinates: int
+    _most: int
+
+    def __attrs_post_init__(self) -> None:
+        self._point_bytes = WORD_BYTES * self._coordinates
 
     def take(self, sender: int, data: memoryview) -> Together:
         """Take the frames that ``data``, which the peer ``sender`` sent, begins with.
@@ -329,6 +317,7 @@ LOOK_AGAIN_S: Final = 5.0
 Use = Callable[[LinkedCode], None]
 
 
+@define(eq=False, slots=False)
 class Tiers:
     """Loads compiled rules when they are needed.
 
@@ -337,23 +326,17 @@ class Tiers:
 
     Args:
         choice: "auto", "always" or "never".
-        counters: tell how busy the peer is.
         use: takes the code of a part, in the order in which parts are wanted.
         used_s: processor time of this process, seconds.
     """
 
-    def __init__(
-        self,
-        choice: str,
-        counters: Counters,
-        use: Mapping[str, Use],
-        used_s: Callable[[], float] = time.process_time,
-    ) -> None:
+    _choice: str
+    _counters: Counters
+    _use: Mapping[str, Use]
+    _used_s: Callable[[], float] = time.process_time
+
+    def __attrs_post_init__(self) -> None:
         self.compiled = False
-        self._choice = choice
-        self._counters = counters
-        self._use = use
-        self._used_s = used_s
         self._busy = deque[bool](maxlen=LOOKS)
 
     async def run(self) -> None:

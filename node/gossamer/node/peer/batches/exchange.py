@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from gossamer.node.peer.batches.buffers import (
-    BEGIN,
     END,
     EVENT_KEY,
     FRAME_KIND,
@@ -22,7 +21,6 @@ from gossamer.node.peer.batches.buffers import (
     Batch,
     make_batch,
 )
-from gossamer.node.peer.batches.taking import scan, take
 from gossamer.node.peer.frames.core import Core, Record
 from gossamer.protocol.kernel.errors import CapacityError
 from gossamer.protocol.kernel.linking import LinkedCode
@@ -41,25 +39,8 @@ class Rules(Protocol):
         ...
 
 
-class InterpretedRules:
-    """Both rules interpreted, for tests and comparisons."""
-
-    def __init__(self, core: Core, batch: Batch) -> None:
-        self._state, self._batch = core.state.unboxed(), batch.unboxed()
-
-    def scan(self, begin: int, end: int, source: int, most: int, first: int) -> int:
-        return int(scan.linked(self._batch, begin, end, source, most, first))
-
-    def take(self, first: int, count: int, now: int) -> int:
-        return int(take.linked(self._state, self._batch, first, count, now))
-
-
 class LinkedRules:
-    """Both rules as machine code.
-
-    Args:
-        code: has `scan` and `take`.
-    """
+    """Both rules as machine code."""
 
     def __init__(self, core: Core, batch: Batch, code: LinkedCode) -> None:
         self._scan, self._take = code.function("scan"), code.function("take")
@@ -76,7 +57,6 @@ class FrameRow(NamedTuple):
     """A frame of a batch.
 
     Attributes:
-        size: of the frame, header included.
         kind: of its record.
         source: handle of who sent it.
         event: the identifier of the event that it carries, -1 for none.
@@ -84,7 +64,6 @@ class FrameRow(NamedTuple):
         name_at, values_at, end: where its parts are.
     """
 
-    size: int
     kind: int
     source: int
     event: int
@@ -114,12 +93,7 @@ class WrittenRow(NamedTuple):
 
 
 class Exchange:
-    """Brings frames to a peer's rules and back.
-
-    Args:
-        core: the peer's state.
-        rules: what to make of it and buffers.
-    """
+    """Brings frames to a peer's rules and back."""
 
     def __init__(self, core: Core, rules: Callable[[Core, Batch], Rules]) -> None:
         self._core = core
@@ -188,7 +162,6 @@ class Exchange:
 
     def _frame(self, row: Sequence[int]) -> FrameRow:
         return FrameRow(
-            row[END] - row[BEGIN],
             row[FRAME_KIND],
             row[SOURCE],
             row[EVENT_KEY],

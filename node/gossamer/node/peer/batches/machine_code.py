@@ -238,7 +238,6 @@ class BufferedStep:
     """Takes the records of one peer by a form of `take_one`.
 
     Args:
-        core: the peer.
         take_one: that form, with the buffers and the time in rounds.
     """
 

@@ -13,6 +13,7 @@ from typing import Final
 import attrs
 
 from gossamer.node.peer.frames.core import SELF
+from gossamer.node.security.identity import key_text
 from gossamer.node.transport.base import Address
 from gossamer.protocol.kernel.errors import CapacityError
 from gossamer.protocol.peer.state.links import HANDLE_MASK
@@ -96,6 +97,11 @@ class AddressBook:
     def find(self, key: int) -> Entry | None:
         """What is known of peer ``key``."""
         return self._by_key.get(key)
+
+    def text_of(self, key: int) -> str:
+        """Peer ``key`` for people, by its name where that is known."""
+        entry = self._by_key.get(key)
+        return f"{entry.name} ({key_text(key)})" if entry and entry.name else key_text(key)
 
     def heard_s(self, key: int) -> float | None:
         """Seconds since peer ``key`` was last heard of; None if it never was."""

@@ -28,11 +28,11 @@ class _Asked:
     rounds: int = 0
 
 
+@attrs.define(eq=False, slots=False)
 class CertificateService(FrameService):
     """Asks whoever passes a descriptor on for its owner's certificate, and answers such requests.
 
     Args:
-        descriptors: what is believed; learns the certificates.
         own: key and certificate (DER) of this peer.
         send: sends a frame to a peer if it is connected.
         now: Unix seconds.
@@ -40,17 +40,12 @@ class CertificateService(FrameService):
 
     frames = ("certificates wanted",)
 
-    def __init__(
-        self,
-        descriptors: DescriptorCache,
-        own: tuple[int, bytes],
-        send: Callable[[int, bytes], object],
-        now: Callable[[], float],
-    ) -> None:
-        self._descriptors = descriptors
-        self._own = own
-        self._send = send
-        self._now = now
+    _descriptors: DescriptorCache
+    _own: tuple[int, bytes]
+    _send: Callable[[int, bytes], object]
+    _now: Callable[[], float]
+
+    def __attrs_post_init__(self) -> None:
         self._asked: dict[int, _Asked] = {}
 
     def renew(self, certificate: bytes) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 import attrs
 
@@ -47,7 +47,6 @@ _CAUSES: Final = {
     Verdict.REVOKED: "stale",
     Verdict.EXPIRED: "stale",
     Verdict.FORGED: "forged",
-    Verdict.FOREIGN: "forged",
     Verdict.MALFORMED: "forged",
 }
 
@@ -67,37 +66,6 @@ class AuthenticatedDescriptor:
     known: bool = True
 
 
-class Authentication(Protocol):
-    """How peers are told of in frames.
-
-    Attributes:
-        in_words: whether profiles travel in the words of records.
-        addresses: where this peer listens, for others to know.
-    """
-
-    in_words: bool
-    addresses: tuple[Address, ...]
-
-    def new_round(self) -> None:
-        """A gossip round begins."""
-        ...
-
-    def own(self, profile: tuple[int, ...], /) -> bytes:
-        """The entry for this peer, whose profile is given."""
-        ...
-
-    def show(self, key: int) -> bytes:
-        """The entry for another peer."""
-        ...
-
-    def read(self, entry: bytes, missing: set[int], /) -> AuthenticatedDescriptor | None:
-        """What an entry says; None where it is of no use, which is counted.
-
-        The keys of peers whose certificate would be needed are added to ``missing``.
-        """
-        ...
-
-
 def _key_bytes(key: int) -> bytes:
     return key.to_bytes(KEY_BYTES, "big")
 
@@ -106,51 +74,33 @@ def _read_key(entry: bytes) -> int:
     return int.from_bytes(entry[:KEY_BYTES], "big") & _KEY_HIGH
 
 
+@attrs.define(eq=False, slots=False)
 class SignedAuthentication:
     """Descriptors signed by their owners.
 
     Args:
-        authority: of the cluster.
-        identity, certificate: this peer's.
-        descriptors: what is believed of others.
-        book: where addresses are noted.
-        counters: where what is not believed is counted.
         sequence: a number greater than all before.
         now: Unix seconds.
-        profile_words: words of a profile.
         first_range: from which of them on it tells ranges.
         load_step: a load that differs by less from the one signed last is not worth a signature.
     """
 
     in_words = False
 
-    def __init__(
-        self,
-        authority: Authority,
-        identity: Identity,
-        certificate: PeerCertificate,
-        descriptors: DescriptorCache,
-        address_book: AddressBook,
-        counters: Counters,
-        *,
-        sequence: Callable[[], int],
-        now: Callable[[], float],
-        profile_words: int,
-        first_range: int,
-        load_step: int,
-    ) -> None:
+    _authority: Authority
+    _identity: Identity
+    _certificate: PeerCertificate
+    _descriptors: DescriptorCache
+    _address_book: AddressBook
+    _counters: Counters
+    _sequence: Callable[[], int]
+    _now: Callable[[], float]
+    _profile_words: int
+    _first_range: int
+    _load_step: int
+
+    def __attrs_post_init__(self) -> None:
         self.addresses: tuple[Address, ...] = ()
-        self._authority = authority
-        self._identity = identity
-        self._certificate = certificate
-        self._descriptors = descriptors
-        self._address_book = address_book
-        self._counters = counters
-        self._sequence = sequence
-        self._now = now
-        self._profile_words = profile_words
-        self._first_range = first_range
-        self._load_step = load_step
         self._signed = b""
         self._signed_profile: tuple[int, ...] = ()
         self._signed_addresses: tuple[Address, ...] = ()
@@ -169,6 +119,7 @@ class SignedAuthentication:
         self._signed = b""
 
     def own(self, profile: tuple[int, ...]) -> bytes:
+        """The entry for this peer, whose profile is given."""
         if not self._signed or self._deserves_signing(profile):
             self._sign(profile)
         return self._signed
@@ -207,9 +158,14 @@ class SignedAuthentication:
         self._signings_left -= 1
 
     def show(self, key: int) -> bytes:
+        """The entry for another peer."""
         return self._descriptors.find_packed(key) or _key_bytes(key)
 
     def read(self, entry: bytes, missing: set[int]) -> AuthenticatedDescriptor | None:
+        """What an entry says; None where it is of no use, which is counted.
+
+        The keys of peers whose certificate would be needed are added to ``missing``.
+        """
         if len(entry) == KEY_BYTES:
             return self._recall(_read_key(entry))
         known = self._descriptors.recognise(entry)
@@ -279,12 +235,7 @@ def _keep(cache: OrderedDict[K, V], key: K, value: V) -> None:
 
 
 class PlainAuthentication:
-    """Descriptors that nobody signed: keys and addresses, believed as they come.
-
-    Args:
-        key: of this peer.
-        book: where addresses are found and noted.
-    """
+    """Descriptors that nobody signed: keys and addresses, believed as they come."""
 
     in_words = True
 
@@ -315,3 +266,7 @@ class PlainAuthentication:
         except (ValueError, TypeError, ConfigError, CapacityError):
             return None
         return AuthenticatedDescriptor(key, None)
+
+
+# How peers are told of in frames; `in_words` is whether profiles travel in the words of records.
+Authentication = SignedAuthentication | PlainAuthentication

@@ -11,21 +11,17 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 import attrs
 import trio
 
-from gossamer.node.monitoring.metrics import Counters
-from gossamer.node.peer.frames.events import EventMemory
 from gossamer.node.peer.frames.forgeries import OTHERS_NAME, REVOKED, UNSIGNED, Forgeries
 from gossamer.node.peer.frames.publishers import PublisherService
 from gossamer.node.security.cluster import Membership
-from gossamer.node.security.descriptors import DescriptorCache
 from gossamer.node.security.event_keys import (
     EventKey,
     Publisher,
-    PublisherCache,
     about_events,
     introduce,
 )
@@ -36,7 +32,6 @@ from gossamer.node.security.sealing import (
     publisher_of,
     sign,
 )
-from gossamer.node.transport.links import ConnectionPool
 
 # Signatures of several events that are remembered to be right.
 MOST_VERIFIED: Final = 256
@@ -62,44 +57,8 @@ class Unsealed(NamedTuple):
 MakeEventKey = Callable[[], Awaitable[EventKey]]
 
 
-class EventAuthentication(Protocol):
-    """How events are sealed and opened."""
-
-    async def seal(self, events: Sequence[Unsealed]) -> list[bytes]:
-        """Events of this peer, sealed; those that follow each other closely share a signature."""
-        ...
-
-    def open(self, event: int, sealed: bytes, brought_by: int) -> bytes | None:
-        """The content of an event that is its publisher's.
-
-        None where it is not, which is counted and logged, and where that cannot be told yet:
-        then the event comes back by `PublisherService.release_to`.
-        """
-        ...
-
-    def knows(self, sealed: bytes, brought_by: int) -> bool:
-        """Whether `open` could tell now whose an event is; if not, ``brought_by`` is asked."""
-        ...
-
-    def content(self, sealed: bytes) -> bytes:
-        """The content of an event that was believed before.
-
-        Raises:
-            ValueError: it is not laid out as one.
-        """
-        ...
-
-    def introduce(self, to: int, sealed: bytes) -> None:
-        """Tell a connected peer what it needs to believe an event that is about to go to it."""
-        ...
-
-
 class PlainEvents:
-    """Events that nobody signs.
-
-    Args:
-        coordinates: words of a point.
-    """
+    """Events that nobody signs."""
 
     def __init__(self, coordinates: int) -> None:
         self._seal = Seal(coordinates)
@@ -139,36 +98,26 @@ class _Waiting:
     signed: trio.Event = attrs.field(factory=trio.Event)
 
 
+@attrs.define(eq=False, slots=False)
 class SignedEvents:
     """Events signed by their publishers.
 
     Args:
-        seal: the layout.
-        member: this peer's membership.
         key: by which this peer signs, None where it has never published.
         make_key: makes such a key when it is first needed.
-        publishers: knows whose keys others sign by.
-        forgeries: told of what is not believed.
     """
 
-    def __init__(
-        self,
-        seal: Seal,
-        member: Membership,
-        key: EventKey | None,
-        make_key: MakeEventKey,
-        publishers: PublisherService,
-        forgeries: Forgeries,
-    ) -> None:
-        self._seal = seal
-        self._member = member
-        self._authority = member.authority
-        self._about = about_events(member.authority)
-        self._key = key
-        self._make_key = make_key
+    _seal: Seal
+    _member: Membership
+    _key: EventKey | None
+    _make_key: MakeEventKey
+    _publishers: PublisherService
+    _forgeries: Forgeries
+
+    def __attrs_post_init__(self) -> None:
+        self._authority = self._member.authority
+        self._about = about_events(self._member.authority)
         self._making = trio.Lock()
-        self._publishers = publishers
-        self._forgeries = forgeries
         self._gathered: list[_Waiting] = []
         self._signed_at = -math.inf
         self._verified: OrderedDict[tuple[bytes, bytes], None] = OrderedDict()
@@ -187,6 +136,7 @@ class SignedEvents:
             )
 
     async def seal(self, events: Sequence[Unsealed]) -> list[bytes]:
+        """Events of this peer, sealed; those that follow each other closely share a signature."""
         if self._key is None:
             await self._begin_to_publish()
         waiting = _Waiting([self._seal.leaf(*one) for one in events])
@@ -221,6 +171,11 @@ class SignedEvents:
             one.signed.set()
 
     def open(self, event: int, sealed: bytes, brought_by: int) -> bytes | None:
+        """The content of an event that is its publisher's.
+
+        None where it is not, which is counted and logged, and where that cannot be told yet:
+        then the event comes back by `PublisherService.release_to`.
+        """
         try:
             proof = self._seal.open(sealed)
         except ValueError:
@@ -238,16 +193,19 @@ class SignedEvents:
         return None
 
     def knows(self, sealed: bytes, brought_by: int) -> bool:
+        """Whether `open` could tell now whose an event is; if not, ``brought_by`` is asked."""
         signer = self._seal.signer_of(sealed)
         if self._publishers.find(signer) is not None:
             return True
-        self._publishers.ask(brought_by, signer)
+        self._publishers.ask(brought_by, [signer])
         return False
 
     def content(self, sealed: bytes) -> bytes:
+        """The content of an event that was believed before; raises ValueError if it is none."""
         return self._seal.open(sealed).content
 
     def introduce(self, to: int, sealed: bytes) -> None:
+        """Tell a connected peer what it needs to believe an event that is about to go to it."""
         self._publishers.show_signer(to, self._seal.signer_of(sealed))
 
     def _fault(self, publisher: Publisher, proof: Proof) -> str | None:
@@ -274,50 +232,8 @@ class SignedEvents:
         return True
 
 
-def make_event_authentication(
-    member: Membership | None,
-    key: EventKey | None,
-    make_key: MakeEventKey | None,
-    descriptors: DescriptorCache | None,
-    events: EventMemory,
-    forgeries: Forgeries,
-    counters: Counters,
-    pool: ConnectionPool,
-    *,
-    coordinates: int,
-    now: Callable[[], float],
-    lacks: Callable[[int], None],
-) -> tuple[PublisherService | None, EventAuthentication]:
-    """What seals and opens the events of a peer, and what exchanges the keys for that.
-
-    Args:
-        member: its membership; without one, and what comes with it, nothing is signed.
-        key, make_key: by which it signs; and what makes one.
-        descriptors: verifies certificates.
-        events: that may be sent on.
-        forgeries: told of what is not believed.
-        counters: where what is too much is counted.
-        pool: connections to others.
-        coordinates: words of a point.
-        now: Unix seconds.
-        lacks: told of events that may be their publishers', and are remembered nowhere.
-    """
-    if member is None or descriptors is None or make_key is None:
-        return None, PlainEvents(coordinates)
-    seal = Seal(coordinates)
-    publishers = PublisherService(
-        member.identity.key,
-        PublisherCache(member.authority, descriptors, lambda: descriptors.revoked),
-        events,
-        seal,
-        forgeries,
-        counters,
-        pool.try_send,
-        lambda: [connection.identity.key for connection in pool],
-        now,
-        lacks,
-    )
-    return publishers, SignedEvents(seal, member, key, make_key, publishers, forgeries)
+# How events are sealed and opened.
+EventAuthentication = SignedEvents | PlainEvents
 
 
 def point_bytes(point: Sequence[int]) -> bytes:

@@ -59,9 +59,6 @@ class EventFormat:
 
     Values of a version later than this one, which may be of attributes or outside of domains that
     are known here, are read as far as they are.
-
-    Args:
-        version: of the schema.
     """
 
     def __init__(self, version: SchemaVersion) -> None:

@@ -13,7 +13,6 @@ from gossamer.node.errors import ChangedEvent
 from gossamer.node.monitoring.logs import log
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.address_book import AddressBook
-from gossamer.node.security.identity import key_text
 from gossamer.node.security.sealing import publisher_of
 
 # Under which of `metrics.FORGERY_CAUSES` each counts.
@@ -38,24 +37,19 @@ class _Said:
     left_out: int = 0
 
 
+@attrs.define(eq=False, slots=False)
 class Forgeries:
     """Counts events that are not delivered because nothing proves that they are genuine.
 
     Args:
-        address_book: knows what people call peers.
-        counters: where they are counted.
         clock: seconds, never going back.
     """
 
-    def __init__(
-        self,
-        address_book: AddressBook,
-        counters: Counters,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._address_book = address_book
-        self._counters = counters
-        self._clock = clock
+    _address_book: AddressBook
+    _counters: Counters
+    _clock: Callable[[], float] = time.monotonic
+
+    def __attrs_post_init__(self) -> None:
         self._said: OrderedDict[tuple[str, int], _Said] = OrderedDict()
 
     def note(
@@ -112,9 +106,4 @@ class Forgeries:
         )
 
     def _text(self, key: int) -> str:
-        if key < 0:
-            return "unknown"
-        entry = self._address_book.find(key)
-        if entry is None or not entry.name:
-            return key_text(key)
-        return f"{entry.name} ({key_text(key)})"
+        return "unknown" if key < 0 else self._address_book.text_of(key)

@@ -215,8 +215,6 @@ class Cause:
 
     Args:
         record: taken by the peer; may be overwritten afterwards.
-        book: knows the peers.
-        events: knows who published them.
     """
 
     def __init__(self, record: Record, address_book: AddressBook, events: EventMemory) -> None:

@@ -172,16 +172,11 @@ class _Outside:
     rounds: int = 0
 
 
+@attrs.define(eq=False, slots=False)
 class PublisherService(FrameService):
     """Exchanges introductions.
 
     Args:
-        key: of this peer.
-        cache: the publishers that are known.
-        events: that may be sent on.
-        seal: how they are laid out.
-        forgeries: told of events that nobody can prove.
-        counters: where what is too much is counted.
         send: sends a frame to a peer if it is connected; returns whether it did.
         neighbours: keys of the peers that are connected.
         now: Unix seconds.
@@ -190,30 +185,19 @@ class PublisherService(FrameService):
 
     frames = PUBLISHER_FRAMES
 
-    def __init__(
-        self,
-        key: int,
-        cache: PublisherCache,
-        events: EventMemory,
-        seal: Seal,
-        forgeries: Forgeries,
-        counters: Counters,
-        send: Callable[[int, bytes], bool],
-        neighbours: Callable[[], Sequence[int]],
-        now: Callable[[], float],
-        lacks: Callable[[int], None],
-    ) -> None:
+    _key: int
+    _cache: PublisherCache
+    _events: EventMemory
+    _seal: Seal
+    _forgeries: Forgeries
+    _counters: Counters
+    _send: Callable[[int, bytes], bool]
+    _neighbours: Callable[[], Sequence[int]]
+    _now: Callable[[], float]
+    _lacks: Callable[[int], None]
+
+    def __attrs_post_init__(self) -> None:
         self._release: Callable[[int, bytes, int], None]
-        self._key = key
-        self._cache = cache
-        self._events = events
-        self._seal = seal
-        self._forgeries = forgeries
-        self._counters = counters
-        self._send = send
-        self._neighbours = neighbours
-        self._now = now
-        self._lacks = lacks
         self._own: Publisher | None = None
         # By peer, what was sent to it on this connection, or came from it.
         self._shown: dict[int, dict[bytes, Publisher]] = {}
@@ -273,7 +257,7 @@ class PublisherService(FrameService):
             else:
                 self._forgeries.note(UNKNOWN, event, sealed, brought_by)
         elif self._parked.ask_first(signer, brought_by):
-            self._ask(brought_by, [signer])
+            self.ask(brought_by, [signer])
 
     def _wait_outside(self, signer: bytes, event: int, brought_by: int) -> bool:
         """Note an event that found no room to wait; return whether there was room for that."""
@@ -282,7 +266,7 @@ class PublisherService(FrameService):
             if len(self._outside) >= MOST_SIGNERS:
                 return False
             waiting = self._outside[signer] = _Outside()
-            self._ask(brought_by, [signer])
+            self.ask(brought_by, [signer])
         if len(waiting.events) >= MOST_OUTSIDE:
             return False
         waiting.events.add(event)
@@ -297,10 +281,6 @@ class PublisherService(FrameService):
                 self._lacks(event)
             else:
                 self._release(event, sealed, brought_by)
-
-    def ask(self, neighbour: int, signer: bytes) -> None:
-        """Ask a neighbour whose key this is, once."""
-        self._ask(neighbour, [signer])
 
     def receive(self, sender: int, frame: Frame) -> None:
         """Take what one of `PUBLISHER_FRAMES` brings.
@@ -335,7 +315,7 @@ class PublisherService(FrameService):
         for parked in given_up:
             self._forgeries.note(UNKNOWN, *parked)
         for key, signers in questions.items():
-            self._ask(key, signers)
+            self.ask(key, signers)
 
     def forget(self, key: int) -> None:
         """A peer is connected no more; what it was shown may be lost."""
@@ -368,7 +348,8 @@ class PublisherService(FrameService):
             introductions = [publisher.introduction for publisher in known]
             self._send(sender, encode_frame("publishers", introductions=introductions))
 
-    def _ask(self, key: int, signers: Sequence[bytes]) -> None:
+    def ask(self, key: int, signers: Sequence[bytes]) -> None:
+        """Ask a neighbour whose keys these are."""
         if key != self._key:
             self._send(key, encode_frame("publishers wanted", signers=list(signers)))
 

@@ -16,6 +16,8 @@ from functools import lru_cache
 from struct import Struct
 from typing import Final, NamedTuple
 
+from attrs import define
+
 from gossamer.node.errors import BadFrame, ChangedEvent
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.core import SELF, Record, header
@@ -60,28 +62,22 @@ class Decoded(NamedTuple):
     missing: Set[int] = frozenset()
 
 
+@define(eq=False, slots=False)
 class Wire:
     """Translates between one peer's records and frames.
 
     Args:
-        codec, address_book, authentication, events: the peer's.
         note_two_contents: told of two events with one identifier: that, the one that is known,
             the other, and the key of who brought it.
     """
 
-    def __init__(
-        self,
-        codec: Codec,
-        address_book: AddressBook,
-        authentication: Authentication,
-        events: EventMemory,
-        note_two_contents: Callable[[int, bytes, bytes, int], None] = lambda *_: None,
-    ) -> None:
-        self._codec = codec
-        self._address_book = address_book
-        self._authentication = authentication
-        self._events = events
-        self._note_two_contents = note_two_contents
+    _codec: Codec
+    _address_book: AddressBook
+    _authentication: Authentication
+    _events: EventMemory
+    _note_two_contents: Callable[[int, bytes, bytes, int], None] = lambda *_: None
+
+    def __attrs_post_init__(self) -> None:
         self._last_event: tuple[int, Sequence[int], bytes] = (0, (), b"")
         # By their entries, the publishers that were believed in this round.
         self._publishers: dict[bytes, int] = {}
@@ -279,21 +275,17 @@ class _Outward:
         return [head, *words[1:]] if self._authentication.in_words else [head]
 
 
+@define(eq=False, slots=False)
 class _Inward:
     """Places in the list of peers to handles, believing what can be believed."""
 
-    def __init__(
-        self,
-        address_book: AddressBook,
-        authentication: Authentication,
-        sender: int,
-        entries: Sequence[bytes],
-    ) -> None:
+    _address_book: AddressBook
+    _authentication: Authentication
+    _sender: int
+    _entries: Sequence[bytes]
+
+    def __attrs_post_init__(self) -> None:
         self.missing: set[int] = set()
-        self._address_book = address_book
-        self._authentication = authentication
-        self._sender = sender
-        self._entries = entries
         self._peers_read: dict[int, AuthenticatedDescriptor | None] = {}
 
     def peer(self, word: int) -> int | None:

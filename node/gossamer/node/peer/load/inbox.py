@@ -11,10 +11,11 @@ anything of them yet.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, NamedTuple
 
 import trio
+from attrs import define
 
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.load.overload import Overloads
@@ -52,27 +53,22 @@ class _Waiting(NamedTuple):
     since: float
 
 
+@define(eq=False, slots=False)
 class Inbox:
     """Events on their way from the wire to the protocol; `run` has to be running.
 
     Args:
         deal: with an event.
-        overloads: told of what is too much.
         cut: ends the connection to the peer of a key, who broke a rule, and says which.
         deal_with_many: with events at once, of which it leaves the last; says with how many.
     """
 
-    def __init__(
-        self,
-        deal: Deal,
-        overloads: Overloads,
-        cut: Callable[[int, RemoteProtocolError], None],
-        deal_with_many: Callable[[Sequence[tuple[int, Frame]]], int] = lambda _: 0,
-    ) -> None:
-        self._deal = deal
-        self._deal_with_many = deal_with_many
-        self._overloads = overloads
-        self._cut = cut
+    _deal: Deal
+    _overloads: Overloads
+    _cut: Callable[[int, RemoteProtocolError], None]
+    _deal_with_many: Callable[[Sequence[tuple[int, Frame]]], int] = lambda _: 0
+
+    def __attrs_post_init__(self) -> None:
         self._backlog = Backlog()
         self._waiting: FairQueue[_Waiting] = FairQueue(self._backlog)
         self._dealt_with = 0
@@ -169,6 +165,8 @@ class Inbox:
 # When a peer's timers fire.
 
 
+# Waits until a timer is due; returns the number of the round and the timer's kind.
+NextTimer = Callable[[], Awaitable[tuple[int, int]]]
 # A round begun later than this part of its length counts as late.
 _LATE: Final = 0.5
 # Which part of the last minute's rounds is many.
@@ -176,14 +174,7 @@ MANY: Final = 0.1
 MINUTE_S: Final = 60.0
 
 
-class GossipTimer(Protocol):
-    """Gossip rounds, timer by timer."""
-
-    async def next_timer(self) -> tuple[int, int]:
-        """Wait until a timer is due; return the number of the round and the timer's kind."""
-        ...
-
-
+@define(eq=False, slots=False)
 class SteadyTimer:
     """A round every ``round_s`` seconds of trio's clock, all timers at its beginning.
 
@@ -191,23 +182,17 @@ class SteadyTimer:
     of no use, and all of it at once would flood the neighbours.
 
     Args:
-        round_s: seconds.
         phase_s: when the first begins, so that not all peers of a machine begin at once.
-        counters: where rounds are counted.
         on_late: told by how many seconds a round was late that was counted as such.
     """
 
-    def __init__(
-        self,
-        round_s: float,
-        phase_s: float,
-        counters: Counters,
-        on_late: Callable[[float], None] = lambda _: None,
-    ) -> None:
-        self._round_s = round_s
-        self._counters = counters
-        self._on_late = on_late
-        self._due = trio.current_time() + phase_s
+    _round_s: float
+    _phase_s: float
+    _counters: Counters
+    _on_late: Callable[[float], None] = lambda _: None
+
+    def __attrs_post_init__(self) -> None:
+        self._due = trio.current_time() + self._phase_s
         self._number = -1
         self._left: list[int] = []
         self._late_at: deque[float] = deque()

@@ -76,24 +76,15 @@ class _Overload:
         return max(self.dropped, key=self.dropped.__getitem__, default=None)
 
 
+@attrs.define(eq=False, slots=False)
 class Overloads:
-    """What is too much, and whose it is.
+    """What is too much, and whose it is."""
 
-    Args:
-        backlog: what waits to be sent.
-        counters: where it is counted.
-        book: knows what people call peers.
-    """
+    _backlog: Backlog
+    _counters: Counters
+    _address_book: AddressBook
 
-    def __init__(
-        self,
-        backlog: Backlog,
-        counters: Counters,
-        address_book: AddressBook,
-    ) -> None:
-        self._backlog = backlog
-        self._counters = counters
-        self._address_book = address_book
+    def __attrs_post_init__(self) -> None:
         # By peer, when a frame for it was dropped last.
         self._dropped_at: dict[int, float] = {}
         self._lasting: dict[Hashable, _Overload] = {}
@@ -164,24 +155,21 @@ class Overloads:
             dropped=sum(overload.dropped.values()),
         )
 
-    def name_of(self, publisher: int) -> str:
-        """What people call a publisher."""
-        return self._text(publisher)
-
     def _named(self, source: Hashable, publisher: Hashable) -> dict[str, str]:
         """Who it is, for people: who brought it, and whose events most of it is, where known."""
-        named = {"peer": self._text(source)}
+        named = {"peer": self.text_of(source)}
         if publisher is not None:
-            named["publisher"] = self._text(publisher)
+            named["publisher"] = self.text_of(publisher)
         return named
 
-    def _text(self, who: Hashable) -> str:
+    def text_of(self, who: Hashable) -> str:
+        """A neighbour, a publisher or another source, for people."""
         if not isinstance(who, int):
             return str(who)
         entry = self._address_book.find(who)
-        if entry is None or not (entry.name or entry.handle == SELF):
-            return key_text(who)
-        return f"{entry.name or 'applications here'} ({key_text(who)})"
+        if entry is not None and entry.handle == SELF and not entry.name:
+            return f"applications here ({key_text(who)})"
+        return self._address_book.text_of(who)
 
 
 # What one peer may make this one do in a gossip round, beside passing events on.
@@ -227,11 +215,7 @@ SAVED: Final = 8
 
 
 class RateLimits:
-    """How much of its budget each peer has left in this round.
-
-    Args:
-        counters: where what is too much is counted.
-    """
+    """How much of its budget each peer has left in this round."""
 
     def __init__(self, counters: Counters) -> None:
         self._counters = counters

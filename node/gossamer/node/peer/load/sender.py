@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Final, Protocol
 
 import trio
+from attrs import define
 
 from gossamer.node.errors import FrameTooLarge, PeerUnreachable, TransportBroken
 from gossamer.node.monitoring.metrics import Counters
@@ -41,25 +42,20 @@ class FrameSender(Protocol):
         ...
 
 
+@define(eq=False, slots=False)
 class PoolSender:
     """An outlet over the connections of a pool; `run` has to be running.
 
     Args:
-        pool: the connections.
-        counters: where frames that are dropped are counted.
         on_dropped: told that a frame of a flow to a peer was dropped.
     """
 
-    def __init__(
-        self,
-        pool: ConnectionPool,
-        counters: Counters,
-        on_dropped: Callable[[int, Flow], None],
-    ) -> None:
-        self._pool = pool
-        self._counters = counters
+    _pool: ConnectionPool
+    _counters: Counters
+    _on_dropped: Callable[[int, Flow], None]
+
+    def __attrs_post_init__(self) -> None:
         self._hand_back: Callable[[Record], None]
-        self._on_dropped = on_dropped
         self._waiting: dict[int, FairQueue[Waiting]] = {}
         self._under_way: dict[int, Record] = {}
         self._nursery: trio.Nursery | None = None

@@ -47,10 +47,8 @@ def admit(
 
     Args:
         descriptors: learn the certificate, know who belongs no more; None without certificates.
-        counters: where those refused are counted.
         now: Unix seconds.
         certificate: the peer's, DER; None without certificates.
-        hello: how it introduced itself.
 
     Raises:
         PeerRefused: it is no member.

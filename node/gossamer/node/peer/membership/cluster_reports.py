@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import trio
+from attrs import define
 
 from gossamer.node.errors import FrameTooLarge, NoAnswerError, PeerUnreachable, TransportBroken
 from gossamer.node.monitoring.members import FIGURES, MemberTable, Report, cluster_view
@@ -36,29 +37,22 @@ AGAIN_S: Final = 1.0
 STALE_S: Final = 15.0
 
 
+@define(eq=False, slots=False)
 class ClusterReports(FrameService):
     """What members say of themselves; `run` asks them.
 
     Args:
-        members: those met so far.
-        pool: connections to them.
         own: the report of this peer as of now.
-        cluster_name: what the cluster is called.
     """
 
     frames = REPORT_FRAMES
 
-    def __init__(
-        self,
-        members: MemberTable,
-        pool: ConnectionPool,
-        own: Callable[[], Report],
-        cluster_name: str = "",
-    ) -> None:
-        self._cluster_name = cluster_name
-        self._members = members
-        self._pool = pool
-        self._own = own
+    _members: MemberTable
+    _pool: ConnectionPool
+    _own: Callable[[], Report]
+    _cluster_name: str = ""
+
+    def __attrs_post_init__(self) -> None:
         self._number = 0
         self._reports: dict[int, tuple[Report, float]] = {}
         self._waiting: set[int] = set()
@@ -201,30 +195,19 @@ ASKED, ABOUT = 3, 16
 TOLD_S: Final = 90.0
 
 
+@define(eq=False, slots=False)
 class Reachability:
-    """What one peer knows of that; `run` asks.
+    """What one peer knows of that; `run` asks."""
 
-    Args:
-        messages: to neighbours.
-        pool: connections to others, and what failed.
-        address_book: knows what people call peers.
-        draws: choose whom to ask.
-    """
+    _messages: Unicast
+    _pool: ConnectionPool
+    _address_book: AddressBook
+    _draws: random.Random
 
-    def __init__(
-        self,
-        messages: Unicast,
-        pool: ConnectionPool,
-        address_book: AddressBook,
-        draws: random.Random,
-    ) -> None:
-        self._messages = messages
-        self._pool = pool
-        self._address_book = address_book
-        self._draws = draws
+    def __attrs_post_init__(self) -> None:
         # By key, a neighbour that is connected to it, and trio's time of its answer.
         self._reached_by: dict[int, tuple[int, float]] = {}
-        messages.offer(SERVICE, self._answer)
+        self._messages.offer(SERVICE, self._answer)
 
     @property
     def unreachable(self) -> dict[int, int]:
@@ -244,9 +227,10 @@ class Reachability:
         key, by = next(iter(found.items()))
         more = f", nor {len(found) - 1} more" if len(found) > 1 else ""
         where = ", ".join(map(str, self._address_book.addresses_of(key))) or "no known address"
+        text_of = self._address_book.text_of
         return (
-            f"{self._name(key)} is not reached from here at {where}{more}, though "
-            f"{self._name(by)} is connected to it: let their networks reach each other"
+            f"{text_of(key)} is not reached from here at {where}{more}, though "
+            f"{text_of(by)} is connected to it: let their networks reach each other"
         )
 
     async def run(self) -> None:
@@ -278,10 +262,6 @@ class Reachability:
         if any(type(key) is not int or not 0 <= key <= KEY_HIGH for key in keys):
             raise ValueError("no keys")
         return encode([place for place, key in enumerate(keys) if self._pool.get(key) is not None])
-
-    def _name(self, key: int) -> str:
-        entry = self._address_book.find(key)
-        return f"{entry.name} ({key_text(key)})" if entry and entry.name else key_text(key)
 
 
 def _places(raw: bytes, most: int) -> list[int]:

@@ -14,9 +14,9 @@ certificate travels with every answer; a newer one is told to all.
 
 from __future__ import annotations
 
-import random
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 import trio
@@ -24,7 +24,6 @@ from attrs import evolve
 
 from gossamer.node.errors import (
     BadFrame,
-    FrameTooLarge,
     JoinError,
     NodeError,
     RevokedCertificateError,
@@ -34,6 +33,7 @@ from gossamer.node.errors import (
 )
 from gossamer.node.monitoring.logs import log
 from gossamer.node.peer.frames.frame_types import RENEWAL_FRAMES, FrameService
+from gossamer.node.peer.membership.documents import LOOK_S, MemberContext
 from gossamer.node.peer.membership.renewal_requests import MAX_PENDING, RenewalRequests
 from gossamer.node.peer.membership.revocation import RevocationService
 from gossamer.node.security.certificates import (
@@ -52,7 +52,6 @@ from gossamer.node.security.cluster import (
     save_renewed,
     stamp_of,
 )
-from gossamer.node.security.descriptors import DescriptorCache
 from gossamer.node.security.identity import key_text
 from gossamer.node.security.joining.admission import (
     Registrar,
@@ -72,15 +71,10 @@ from gossamer.node.security.renewal import (
     is_name,
     newer_authority,
 )
-from gossamer.node.store import Store
-from gossamer.node.store.writer import StoreWriter
 from gossamer.node.transport.frames import encode_frame
-from gossamer.node.transport.links import ConnectionPool
 from gossamer.node.transport.schema import Frame
 from gossamer.protocol.kernel.errors import CapacityError
 
-# Seconds between two looks at the files and the clock.
-LOOK_S: Final = 2.0
 # A peer asks between DUE and this part of its certificate's time, so that those that were made
 # together do not ask together; and again after the first of these times, then twice as long, up to
 # the last and to a hundredth of what is left.
@@ -95,59 +89,36 @@ class RenewalService(FrameService):
 
     Attributes:
         member: this peer's membership as it is now.
+
+    Args:
+        revocations: who is revoked, and until when connections are good.
+        install: puts a renewed membership in place.
+        name: that the peer is to have; "" for the one in its certificate.
     """
 
     frames = RENEWAL_FRAMES
 
     def __init__(
         self,
-        member: Membership,
-        writer: StoreWriter,
-        descriptors: DescriptorCache,
+        context: MemberContext,
         revocations: RevocationService,
-        pool: ConnectionPool,
-        *,
-        draws: random.Random,
-        now: Callable[[], float],
         install: Callable[[Membership], None],
-        on_renewed: Callable[[PeerCertificate], None],
-        count_drop: Callable[[str], None],
         name: str,
     ) -> None:
-        """A service for a peer that begins to run.
-
-        Args:
-            member: its membership.
-            writer: of its state file.
-            descriptors: what is believed of others, by their certificates.
-            revocations: who is revoked, and until when connections are good.
-            pool: connections to others.
-            draws: choose when to ask.
-            now: Unix seconds.
-            install: puts a renewed membership in place.
-            on_renewed: told the certificate that a connected peer has now.
-            count_drop: counts what was dropped, by cause.
-            name: that the peer is to have.
-        """
-        self.member = member
-        self._writer = writer
-        self._descriptors = descriptors
+        self.member = member = context.member
+        self._context = context
         self._revocations = revocations
-        self._pool = pool
-        self._draws = draws
-        self._now = now
         self._install = install
-        self._on_renewed = on_renewed
-        self._count_drop = count_drop
-        self._name = name
+        self._name = name or member.certificate.name
         self._stamp = stamp_of(member.folder)
-        self._share = draws.uniform(DUE, LATEST_DUE)
+        self._share = context.draws.uniform(DUE, LATEST_DUE)
         self._ask_at = 0.0  # by trio's clock, at the earliest
         self._asked_in_vain = 0
         self._news = trio.Event()
         self._inbox: deque[tuple[int, RenewalRequest]] = deque(maxlen=MAX_PENDING)
         self._renewed: Renewed | None = None
         self._requests = RenewalRequests()
+        context.standing.ask("certificate", self.complaint)
 
     async def run(self) -> None:
         """Renew what has to be renewed, until cancelled."""
@@ -166,7 +137,7 @@ class RenewalService(FrameService):
 
     def complaint(self) -> str:
         """What people should know about this peer's certificate; "" where all is well."""
-        certificate, now = self.member.certificate, self._now()
+        certificate, now = self.member.certificate, self._context.now()
         clock = f"this machine's clock says {date_text(now)}"
         way = f"'gossamer node renew {self.member.folder.path}'"
         if now >= certificate.not_after:
@@ -203,7 +174,7 @@ class RenewalService(FrameService):
         return self._name != self.member.certificate.name
 
     def _is_due(self) -> bool:
-        certificate, now = self.member.certificate, self._now()
+        certificate, now = self.member.certificate, self._context.now()
         if self._wants_name:
             return True
         if self._is_holder:
@@ -212,14 +183,14 @@ class RenewalService(FrameService):
         return now >= due_at(certificate, self._share)
 
     async def _renew(self) -> None:
-        left_s = max(0.0, self.member.certificate.not_after - self._now())
+        left_s = max(0.0, self.member.certificate.not_after - self._context.now())
         longest_s = min(max(left_s / 100, FIRST_RETRY_S), LAST_RETRY_S)
         wait_s = min(FIRST_RETRY_S * 2 ** min(self._asked_in_vain, 16), longest_s)
-        self._ask_at = trio.current_time() + wait_s * self._draws.uniform(0.75, 1.25)
+        self._ask_at = trio.current_time() + wait_s * self._context.draws.uniform(0.75, 1.25)
         if self._is_holder:
             await self._renew_here()
             return
-        if self._wants_name and len(self._pool) == 0:
+        if self._wants_name and len(self._context.pool) == 0:
             self._ask_at = trio.current_time() + LOOK_S  # nobody is connected who could answer
             return
         self._asked_in_vain += 1
@@ -234,7 +205,7 @@ class RenewalService(FrameService):
 
     def _fall_back(self) -> None:
         """Go by the certificate before where this one is not valid yet: a clock was ahead."""
-        now = self._now()
+        now = self._context.now()
         if now < self.member.certificate.not_before:
             found = previous_membership(self.member, now)
             if found is not None:
@@ -247,8 +218,8 @@ class RenewalService(FrameService):
     async def _renew_here(self) -> None:
         try:
             registrar = open_registrar(self.member)
-            found = await self._writer.run(
-                lambda store: renew_here(registrar, store, self._now(), self._name)
+            found = await self._context.writer.run(
+                lambda store: renew_here(registrar, store, self._context.now(), self._name)
             )
         except (SecurityError, StoreError, CapacityError, OSError) as error:
             log.error("the certificates of this peer cannot be renewed", cause=str(error))
@@ -262,8 +233,8 @@ class RenewalService(FrameService):
         if renewed is None:
             return
         try:
-            found = accept(self.member, renewed, self._now())
-            await self._writer.run(lambda _: save_renewed(found))
+            found = accept(self.member, renewed, self._context.now())
+            await self._context.writer.run(lambda _: save_renewed(found))
         except JoinError:
             return  # it came by several ways
         except (SecurityError, StoreError, OSError) as error:
@@ -298,7 +269,7 @@ class RenewalService(FrameService):
         log.info("certificate is renewed", until=date_text(member.certificate.not_after))
         self.member = member
         self._stamp = stamp_of(member.folder)
-        self._share = self._draws.uniform(DUE, LATEST_DUE)
+        self._share = self._context.draws.uniform(DUE, LATEST_DUE)
         self._asked_in_vain = 0
         self._ask_at = 0.0
         self._tell_all()
@@ -311,7 +282,7 @@ class RenewalService(FrameService):
     def greet(self, key: int) -> None:
         """A peer is connected: it may not know the authority's new certificate yet."""
         if _is_renewed(self.member.authority):
-            self._send(key, self._renewed_frame(self.member.certificate.der))
+            self._context.send(key, self._renewed_frame(self.member.certificate.der))
         if self._asked_in_vain:  # it may be the holder, or know a way to it
             self._ask_at = min(self._ask_at, trio.current_time() + FIRST_RETRY_S)
 
@@ -326,7 +297,7 @@ class RenewalService(FrameService):
             RemoteProtocolError: what it brings is nothing of this cluster.
         """
         if not self._requests.allows(sender):
-            self._count_drop("flood")
+            self._context.counters.drop("flood")
         elif frame["type"] == "renewal wanted":
             name = frame.get("name", "")
             if not is_name(name.encode()):
@@ -356,7 +327,9 @@ class RenewalService(FrameService):
         """Renew a peer's certificate, as the holder of the authority's key."""
         try:
             registrar: Registrar = open_registrar(self.member)
-            renewed = await self._writer.run(_renew_peer, registrar, request, self._now())
+            renewed = await self._context.writer.run(
+                lambda store: renew_peer(registrar, store, request, self._context.now())
+            )
         except (SecurityError, StoreError, CapacityError, OSError) as error:
             log.warning("a certificate is not renewed", peer=key_text(key), cause=str(error))
             return
@@ -366,7 +339,7 @@ class RenewalService(FrameService):
 
     def _answer(self, key: int, renewed: Renewed) -> None:
         for asker in self._requests.askers(key):
-            self._send(asker, self._renewed_frame(renewed.certificate))
+            self._context.send(asker, self._renewed_frame(renewed.certificate))
 
     def _take_renewed(self, sender: int, renewed: Renewed) -> None:
         self._learn_authority(renewed.authority)
@@ -375,17 +348,23 @@ class RenewalService(FrameService):
             self._take_for_own(renewed)
         elif key == sender or key in self._requests:
             try:
-                self._descriptors.learn(renewed.certificate, key, self._now())
+                self._context.descriptors.learn(renewed.certificate, key, self._context.now())
             except (UntimelyCertificateError, RevokedCertificateError):
                 return  # by this clock, or this list: the sender may not know
             self._revocations.refresh(key)
             if key == sender:
-                self._on_renewed(read_certificate(renewed.certificate))
+                self._note_renewed(read_certificate(renewed.certificate))
             self._answer(key, renewed)
+
+    def _note_renewed(self, certificate: PeerCertificate) -> None:
+        """A peer that is connected has another certificate, and maybe another name."""
+        with suppress(CapacityError):
+            self._context.address_book.learn(certificate.key, (), certificate.name)
+        self._context.members.renewed(certificate.key, certificate.name, certificate.not_after)
 
     def _take_for_own(self, renewed: Renewed) -> None:
         try:
-            accept(self.member, renewed, self._now())
+            accept(self.member, renewed, self._context.now())
         except JoinError:
             return  # it came by several ways, or is an old one
         except UntimelyCertificateError as error:
@@ -422,19 +401,8 @@ class RenewalService(FrameService):
 
     def _send_all(self, frame: bytes, but: int = -1) -> int:
         """Send ``frame`` to everybody connected but one; return to how many."""
-        keys = [connection.identity.key for connection in self._pool]
-        return sum(self._send(key, frame) for key in keys if key != but)
-
-    def _send(self, key: int, frame: bytes) -> bool:
-        try:
-            return self._pool.try_send(key, frame)
-        except FrameTooLarge:
-            self._count_drop("too large")
-            return False
-
-
-def _renew_peer(store: Store, registrar: Registrar, request: RenewalRequest, now: float) -> Renewed:
-    return renew_peer(registrar, store, request, now)
+        keys = [connection.identity.key for connection in self._context.pool]
+        return sum(self._context.send(key, frame) for key in keys if key != but)
 
 
 def _is_renewed(authority: Authority) -> bool:

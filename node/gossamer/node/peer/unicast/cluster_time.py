@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 
 import trio
+from attrs import define
 
 from gossamer.node.errors import NoAnswerError
 from gossamer.node.peer.unicast.messages import Unicast
@@ -26,22 +27,6 @@ JUMP_S: Final = 1.0
 LATEST: Final = 253_402_300_800_000_000
 
 
-class EventClock(Protocol):
-    """What time it is for events, in seconds since 1970."""
-
-    def now(self) -> float:
-        """The time that an event gets which is published now."""
-        ...
-
-    def latest(self) -> float:
-        """The latest time of an event that can be believed."""
-        ...
-
-    def see(self, published_at: float) -> None:
-        """An event of this time came: later ones of this peer get later times."""
-        ...
-
-
 def steady_time() -> float:
     """Seconds that go on while the machine sleeps, where the system counts them."""
     if hasattr(time, "CLOCK_BOOTTIME"):
@@ -49,30 +34,26 @@ def steady_time() -> float:
     return time.monotonic()
 
 
+@define(eq=False, slots=False)
 class ClusterTime:
     """The event clock of one peer; `run` asks its neighbours.
 
     Args:
-        messages: to them.
         own: this machine's clock, seconds since 1970.
         steady: seconds that only grow, and at the pace of ``own``.
     """
 
-    def __init__(
-        self,
-        messages: Unicast,
-        own: Callable[[], float],
-        steady: Callable[[], float] = steady_time,
-    ) -> None:
-        self._messages = messages
-        self._own = own
-        self._steady = steady
+    _messages: Unicast
+    _own: Callable[[], float]
+    _steady: Callable[[], float] = steady_time
+
+    def __attrs_post_init__(self) -> None:
         self._clock = ClusterClock()
-        self._ahead_s = own() - steady()
+        self._ahead_s = self._own() - self._steady()
         self._skewed_since: float | None = None
         self._asked: dict[int, float] = {}  # since when they are connected
         self._news = trio.Event()
-        messages.offer(SERVICE, self._answer)
+        self._messages.offer(SERVICE, self._answer)
 
     def now(self) -> float:
         """The time that an event gets which is published now."""

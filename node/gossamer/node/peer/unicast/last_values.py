@@ -9,15 +9,16 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Final
 
 import trio
-from attrs import frozen
+from attrs import define, frozen
 
 from gossamer.node.errors import NoAnswerError
 from gossamer.node.peer.frames.event_authentication import EventAuthentication
 from gossamer.node.peer.frames.events import Event, EventFormat
-from gossamer.node.peer.unicast.cluster_time import EventClock
+from gossamer.node.peer.unicast.cluster_time import ClusterTime
 from gossamer.node.peer.unicast.messages import Unicast
 from gossamer.node.security.identity import decode, encode
 from gossamer.node.security.sealing import identifier
@@ -97,81 +98,27 @@ def key_of(mark: LastMark, values: Mapping[str, object]) -> bytes | None:
     return hashlib.blake2b(text, digest_size=KEY_BYTES).digest()
 
 
-class SealedEvents:
-    """Reads events as they travel.
-
-    Args:
-        authentication: says whose they are.
-        form: how their content is laid out, as of now.
-    """
-
-    def __init__(
-        self, authentication: EventAuthentication, form: Callable[[], EventFormat]
-    ) -> None:
-        self._authentication = authentication
-        self._form = form
-
-    def read(self, event: int, sealed: bytes) -> Event:
-        """An event that was believed before.
-
-        Raises:
-            ValueError: it is of a version of the schema that is not known here.
-        """
-        return self._form().from_bytes(event, self._authentication.content(sealed))
-
-    def is_known(self, event: int, sealed: bytes, brought_by: int) -> bool:
-        """Whether it can be told whose an event is; if not, who brought it is asked.
-
-        Raises:
-            ValueError: the identifier is not the hash of the event.
-        """
-        if identifier(sealed) != event:
-            raise ValueError("no event of this identifier")
-        return self._authentication.knows(sealed, brought_by)
-
-    def take(self, event: int, sealed: bytes, brought_by: int) -> Event | None:
-        """What another peer brought; None where it is not its publisher's, or cannot be read."""
-        content = self._authentication.open(event, sealed, brought_by)
-        if content is None:
-            return None
-        try:
-            return self._form().from_bytes(event, content)
-        except ValueError:
-            return None  # of a later version of the schema
-
-    def introduce(self, to: int, sealed: bytes) -> None:
-        """Tell a connected peer what it needs to believe an event."""
-        self._authentication.introduce(to, sealed)
-
-
+@define(eq=False, slots=False)
 class LastValueKeeper:
     """The last values that one peer keeps; `run` lets them spread.
 
     Args:
-        messages: to other peers.
-        sealed_events: reads events.
-        clock: says what time it is, and how late an event may be of.
-        draws: choose whom to compare with.
+        form: how their content is laid out, as of now.
         round_s: seconds between two comparisons.
     """
 
-    def __init__(
-        self,
-        messages: Unicast,
-        sealed_events: SealedEvents,
-        clock: EventClock,
-        draws: random.Random,
-        round_s: float,
-    ) -> None:
+    _messages: Unicast
+    _authentication: EventAuthentication
+    _form: Callable[[], EventFormat]
+    _clock: ClusterTime
+    _draws: random.Random
+    _round_s: float
+
+    def __attrs_post_init__(self) -> None:
         self.values = LastValues()
-        self._messages = messages
-        self._sealed_events = sealed_events
-        self._clock = clock
-        self._draws = draws
-        self._round_s = round_s
         # By key and connection, since a peer that was started anew has forgotten what it was told.
         self._told: dict[tuple[int, float], int] = {}
-        messages.offer(SERVICE, self._answer)
+        self._messages.offer(SERVICE, self._answer)
 
     def note(self, event: Event, sealed: bytes) -> None:
         """Keep an event, which was believed, if it is the last of its key."""
@@ -193,7 +140,8 @@ class LastValueKeeper:
         found = []
         for one in self.values.all(self._clock.now()):
             try:
-                found.append(self._sealed_events.read(one.stamp[1], one.data))
+                content = self._authentication.content(one.data)
+                found.append(self._form().from_bytes(one.stamp[1], content))
             except ValueError:
                 continue  # of a version of the schema that cannot be read any more
         return found
@@ -220,7 +168,7 @@ class LastValueKeeper:
             left = 0
             for piece in chunks(wanted, PIECE_BYTES):
                 for one in piece:
-                    self._sealed_events.introduce(key, one.data)
+                    self._authentication.introduce(key, one.data)
                 body = encode([VALUES, [[one.stamp[1], one.data] for one in piece]])
                 left += len(decode(await self._messages.ask(key, (), SERVICE, body, ANSWER_S)))
         except (NoAnswerError, ValueError, TypeError, IndexError):
@@ -249,11 +197,14 @@ class LastValueKeeper:
         if not isinstance(part, list) or [type(one) for one in part] != [int, bytes]:
             raise ValueError("no event")
         event, sealed = part
-        if not self._sealed_events.is_known(event, sealed, sender):
+        if identifier(sealed) != event:
+            raise ValueError("no event of this identifier")
+        if not self._authentication.knows(sealed, sender):
             return False
-        taken = self._sealed_events.take(event, sealed, sender)
-        if taken is not None:
-            self.note(taken, sealed)
+        content = self._authentication.open(event, sealed, sender)
+        if content is not None:
+            with suppress(ValueError):  # of a later version of the schema
+                self.note(self._form().from_bytes(event, content), sealed)
         return True
 
 

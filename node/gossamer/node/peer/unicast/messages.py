@@ -81,12 +81,6 @@ class Messages(FrameService):
 
     Attributes:
         addresses: where this peer listens.
-
-    Args:
-        key: permanent key of this peer.
-        pool: connections to others.
-        address_book: where others listen.
-        counters: where answers that cannot be sent are counted.
     """
 
     frames = MESSAGE_FRAMES

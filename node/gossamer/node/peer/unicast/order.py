@@ -31,7 +31,6 @@ class PublicationOrder:
     """The order in which one peer publishes, and its answers about that.
 
     Args:
-        messages: by which others ask.
         schema: of events, as of now.
         now: Unix seconds.
     """

@@ -25,7 +25,7 @@ from gossamer.node.peer.batches.event_batches import (
     LOOKS_S,
     Tiers,
 )
-from gossamer.node.peer.batches.exchange import Exchange, InterpretedRules
+from gossamer.node.peer.batches.exchange import Exchange
 from gossamer.node.peer.batches.machine_code import EVENTS, STEPS, Made
 from gossamer.node.peer.frames.core import SELF, Core, Record
 from gossamer.node.peer.frames.event_frames import event_frame, read_event_frame
@@ -35,6 +35,7 @@ from gossamer.protocol.kernel.records import BODY
 from gossamer.protocol.kernel.struct import WORD_BYTES
 from gossamer.protocol.peer.record_table.records import EVENT, PUBLISH
 from gossamer.protocol.peer.settings import presets
+from support.switching_ways import InterpretedRules
 from support.waiting import running
 
 
