@@ -18,10 +18,11 @@ import trio.testing
 
 from gossamer.client import CONNECTED, Client, Fate, Payload, connect, errors, links
 from gossamer.client.link import Introduction, Link, LocalAddress, Resume, open_link
+from gossamer.client.results import ReceivedEvent
 from gossamer.client.session import Session
 from gossamer.node.commands.folder import address_of
 from gossamer.node.config.node import Local
-from gossamer.node.local.client import LocalClient, ReceivedEvent, open_client
+from gossamer.node.local.client import LocalClient, open_client
 from support.local_nodes import LocalNode, RunningNode, prices, take
 from support.loopback_peer import quote
 from support.node_processes import Shell

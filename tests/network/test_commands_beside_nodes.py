@@ -18,9 +18,9 @@ import trio
 from attrs import define, field
 
 from gossamer.client.link import LocalAddress
+from gossamer.node.commands.clients.subscribing import Wanted, taken
 from gossamer.node.errors import PublicationUncertainError, RefusedByNodeError, UnacknowledgedError
 from gossamer.node.local.client import LocalClient, open_client
-from gossamer.node.local.durable import follow
 from gossamer.node.security.cluster import open_membership
 from support.node_commands import COMMANDS, Done, deleted_files, filled, known_commands, run_for
 from support.node_fleets import Fleet
@@ -344,7 +344,9 @@ class MutatedCluster:
         self._first_counted = self._volumes(1)[0]
 
     async def _take(self, number: int) -> None:
-        async with follow(self._address(number), {"all": "volume > 0"}, name="ledger") as events:
+        async with taken(
+            self._address(number), Wanted(expression="volume > 0", name="ledger")
+        ) as events:
             async for event in events:
                 volume = event.values["volume"]
                 self.got[number].append(volume)

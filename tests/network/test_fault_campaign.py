@@ -21,7 +21,7 @@ from gossamer.node.config.node import Local
 from gossamer.node.local.address import local_address
 from gossamer.node.local.groups.service import Groups
 from gossamer.node.local.history import History, open_history
-from gossamer.node.local.services import Services
+from gossamer.node.local.serving.publishing import Services
 from gossamer.node.local.serving.server import open_local_server
 from gossamer.node.peer.peer import Peer
 from gossamer.node.security.schema_document import SchemaDocument, save_document

@@ -16,9 +16,9 @@ import attrs
 import pytest
 import trio
 
+from gossamer.node.commands.clients.subscribing import Wanted, taken
 from gossamer.node.errors import NodeError
 from gossamer.node.local.client import LocalClient, open_client
-from gossamer.node.local.durable import follow
 from gossamer.protocol.brokers.scot import Factor, Scot
 from support.broker_processes import place_options
 from support.host_stories import (
@@ -323,7 +323,9 @@ class BrokerFollower(Follower):
         return cls(fleet, name, f"ledger {fleet.number(name)}")
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        async with follow(self.fleet.address(self.peer), {"all": WANTED}, name=self.name) as events:
+        async with taken(
+            self.fleet.address(self.peer), Wanted(expression=WANTED, name=self.name)
+        ) as events:
             task_status.started()
             async for event in events:
                 self.got.append(event.id)

@@ -14,10 +14,11 @@ import trio
 import trio.testing
 
 from gossamer.client import Payload
+from gossamer.client.frames import VERSION
+from gossamer.client.links import CONNECTED
 from gossamer.node.config.node import Local
 from gossamer.node.errors import RefusedByNodeError, TransportBroken
-from gossamer.node.local.client import CONNECTED
-from gossamer.node.local.frames import RETAINED, VERSION, id_text
+from gossamer.node.local.frames import id_text
 from gossamer.node.local.groups import wire
 from gossamer.node.local.history import steady_clock
 from gossamer.node.store import StoreLimits
@@ -305,13 +306,13 @@ async def test_a_new_name_may_begin_with_what_others_were_kept(node: LocalNode) 
         async with node.follow() as ada:
             await node.publish(1, 90, 2)
             await take_from(ada, 3)
-        async with node.follow(DEAR, "new") as late:
+        async with node.follow(expression=DEAR, name="new") as late:
             await node.publish(91)
             assert await take_from(late, 1) == [91]
-        async with node.follow(DEAR, "old", RETAINED) as early:
+        async with node.follow(expression=DEAR, name="old", retained=True) as early:
             assert await take_from(early, 2) == [90, 91]
         with pytest.raises(RefusedByNodeError, match="only clients with a name"):
-            async with node.follow(DEAR, None, RETAINED):
+            async with node.follow(expression=DEAR, name=None, retained=True):
                 pass
 
 

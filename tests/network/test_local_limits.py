@@ -27,10 +27,11 @@ from gossamer.client import (
     links,
     open_client,
 )
+from gossamer.client.frames import VERSION
 from gossamer.command.main import main
 from gossamer.node.commands.clients.publishing import publish_lines
 from gossamer.node.config.node import Local
-from gossamer.node.local.frames import FRAMES, VERSION, values_from_wire, values_to_wire
+from gossamer.node.local.frames import FRAMES, values_from_wire, values_to_wire
 from gossamer.node.peer.frames.events import EventFormat
 from gossamer.node.store import StoreLimits
 from gossamer.node.transport.frames import FrameReader, encode_frame

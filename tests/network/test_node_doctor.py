@@ -7,7 +7,6 @@ import os
 import re
 import socket
 import ssl
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -162,10 +161,9 @@ async def forever(_: object) -> Any:
 
 
 async def test_a_healthy_peer_passes_every_check_in_order() -> None:
-    greeting = attrs.evolve(GREETING, clock_s=time.time())
-    serve = partial(greet, ours=server_context(), greeting=greeting)
+    serve = partial(greet, ours=server_context(), greeting=GREETING)
     findings = await findings_about(serve, probes())
-    checks = ["name", "network", "connection", "TLS", "cluster", "version", "clock"]
+    checks = ["name", "network", "connection", "TLS", "cluster", "version"]
     assert [one.check for one in findings] == checks
     assert all_well(findings)
 
@@ -274,7 +272,6 @@ async def test_the_next_address_is_tried_where_one_does_not_connect() -> None:
     [
         ({"cluster": "cd" * 16}, "cluster", "belongs to cluster"),
         ({"version": PROTOCOL_VERSION + 1}, "version", "speaks version"),
-        ({"clock_s": 1e9}, "clock", "behind this one's"),
         ({"ours_timely": False}, "clock", "this machine's clock is wrong"),
         ({"theirs_timely": False}, "certificate", "its certificate is not valid"),
     ],

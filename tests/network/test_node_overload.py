@@ -15,10 +15,10 @@ import attrs
 import pytest
 import trio
 
+from gossamer.node.commands.clients.subscribing import Wanted, taken
 from gossamer.node.config.file import load
 from gossamer.node.errors import NodeError, TransportBroken, UnacknowledgedError
 from gossamer.node.local.client import LocalClient
-from gossamer.node.local.durable import follow
 from gossamer.node.peer.cluster_info import cluster_schema, schema_fingerprint
 from gossamer.node.peer.frames.event_authentication import point_bytes
 from gossamer.node.peer.frames.event_frames import event_frame
@@ -235,8 +235,8 @@ async def a_run(fleet: Fleet, *publishers: int) -> AsyncIterator[Run]:
 
     async def note(task_status: trio.TaskStatus[None]) -> None:
         where = fleet.address(running[2])
-        wanted = {name: f'symbol == "HONEST{name}"' for name in "012"}
-        async with follow(where, wanted, name="app") as events:
+        wanted = " or ".join(f'symbol == "HONEST{name}"' for name in "012")
+        async with taken(where, Wanted(expression=wanted, name="app")) as events:
             task_status.started()
             async for event in events:
                 got.append(event.id)

@@ -20,7 +20,7 @@ import trio
 from bench.bench_node import SMALL, measure
 from gossamer.client import Client, ReceivedEvent, Subscription, open_client
 from gossamer.node.errors import ConfigurationError, ListenFailed, PeerStopped
-from gossamer.node.monitoring.metric_labels import LINKS, NO_LINK
+from gossamer.node.monitoring.metrics import LINKS, NO_LINK
 from gossamer.node.peer.batches import taking
 from gossamer.node.peer.batches.buffers import MOST_FRAMES, Batch
 from gossamer.node.peer.batches.exchange import Exchange, Rules

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 import trio
 
+from gossamer.client.links import CONNECTED
 from gossamer.node.commands.clients.publishing import LINE_BYTES, Published, Report, publish_all
 from gossamer.node.commands.clients.subscribing import Wanted, print_events
 from gossamer.node.errors import (
@@ -22,7 +23,6 @@ from gossamer.node.errors import (
     TransportBroken,
     UnacknowledgedError,
 )
-from gossamer.node.local.client import CONNECTED
 from gossamer.protocol.kernel.errors import WrongValueError
 from support.local_nodes import LocalNode
 from support.loopback_peer import quote

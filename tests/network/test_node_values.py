@@ -13,8 +13,9 @@ import attrs
 import pytest
 import trio
 
+from gossamer.client.results import ReceivedEvent
 from gossamer.node.errors import NotAcknowledged
-from gossamer.node.local.client import ReceivedEvent, open_client
+from gossamer.node.local.client import open_client
 from gossamer.node.local.serving.ordered import PATIENCE_S as HELD_UP_S
 from gossamer.node.local.serving.ordered import Ordered
 from gossamer.node.peer.peer import Event, Peer, Subscription

@@ -146,10 +146,6 @@ class FloodingHost(FamilyHost):
         del new_index
         return FloodingBroker.load(dump)
 
-    def before(self, settings: dict[str, Any], path: object) -> FamilyHost:
-        del path
-        return FloodingHost(FloodingSection(**settings))
-
     def carried(self, message: Any) -> Id | None:
         return message.id if isinstance(message, Flooded) else None
 

@@ -12,14 +12,17 @@ from typing import Any
 import trio
 from attrs import define, field
 
+from gossamer.client.client import Subscription
 from gossamer.client.link import LocalAddress
+from gossamer.client.results import ReceivedEvent
+from gossamer.node.commands.clients.subscribing import Wanted, taken
 from gossamer.node.config.node import Local
 from gossamer.node.local.address import local_address
-from gossamer.node.local.client import LocalClient, ReceivedEvent, open_client
-from gossamer.node.local.durable import Follower, follow
+from gossamer.node.local.client import LocalClient, open_client
 from gossamer.node.local.groups.service import Groups
 from gossamer.node.local.history import FILE_NAME, open_history
-from gossamer.node.local.services import LocalCounts, Services
+from gossamer.node.local.services import LocalCounts
+from gossamer.node.local.serving.publishing import Services
 from gossamer.node.local.serving.server import LocalServer, open_local_server
 from gossamer.node.monitoring.members import cluster_view
 from gossamer.node.store import StoreLimits
@@ -55,9 +58,10 @@ class LocalNode:
         return open_client(self.address, name, **options)
 
     def follow(
-        self, expression: str = ALL, name: str | None = "ada", *more: Any, **options: Any
-    ) -> Opened[Follower]:
-        return follow(self.address, {"one": expression}, name, *more, **options)
+        self, on_change: Callable[[str], None] = lambda _: None, **wanted: Any
+    ) -> Opened[Subscription]:
+        asked = {"expression": ALL, "name": "ada", "label": "one", **wanted}
+        return taken(self.address, Wanted(**asked), on_change)
 
     async def publish(self, *prices: float) -> None:
         for price in prices:
@@ -142,7 +146,7 @@ async def prices(client: LocalClient, count: int) -> list[object]:
     return [event.values["price"] for event in await take(client, count)]
 
 
-async def take_from(follower: Follower, count: int) -> list[object]:
+async def take_from(follower: Subscription, count: int) -> list[object]:
     found = []
     with trio.fail_after(PATIENCE_S):
         for _ in range(count):

@@ -326,11 +326,11 @@ class MemoryClient:
     @classmethod
     async def attach(cls, node: BrokerNode, name: str | None) -> MemoryClient:
         made = cls.__new__(cls)
-        made.__init__(node, await node.members.attach(name, made))  # type: ignore[misc]
+        made.__init__(node, await node.members.attach(name, made.offer))  # type: ignore[misc]
         return made
 
     async def return_to(self, node: BrokerNode) -> None:
-        self.node, self.member = node, await node.members.attach(self.member.name, self)
+        self.node, self.member = node, await node.members.attach(self.member.name, self.offer)
 
     async def subscribe(self, label: str, text: str) -> None:
         await self.node.members.subscribe(self.member, label, filters.parse(text))

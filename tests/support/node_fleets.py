@@ -16,10 +16,10 @@ import attrs
 import trio
 
 from gossamer.client.link import LocalAddress
+from gossamer.node.commands.clients.subscribing import Wanted, taken
 from gossamer.node.commands.folder import address_of
 from gossamer.node.errors import NodeError, UnacknowledgedError
 from gossamer.node.local.client import LocalClient, open_client
-from gossamer.node.local.durable import follow
 from support.node_processes import PATIENCE_S, Shell, end, free_ports, wait_for_line, wait_for_log
 
 # Between two looks at a process that another one changes.
@@ -231,7 +231,7 @@ class Follower:
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         address = self.fleet.address(self.peer)
-        async with follow(address, {"all": "price >= 0"}, name=self.name) as events:
+        async with taken(address, Wanted(expression="price >= 0", name=self.name)) as events:
             task_status.started()
             async for event in events:
                 self.got.append(event.id)

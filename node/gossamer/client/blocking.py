@@ -12,12 +12,11 @@ that all threads of a program may share one connection.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
 import anyio
 import anyio.from_thread
@@ -34,19 +33,42 @@ from gossamer.client.results import (
     Requests,
 )
 
+T = TypeVar("T")
+SourceT = TypeVar("SourceT")
 
-class BlockingSubscription:
-    """Events that match; iterate it. Made by `BlockingClient.subscribe`."""
+
+class _Opened(Generic[SourceT]):
+    """What is open on the client's thread until it, or the client, is closed."""
 
     def __init__(
-        self, portal: anyio.from_thread.BlockingPortal, subscription: Subscription, stack: ExitStack
+        self, portal: anyio.from_thread.BlockingPortal, source: SourceT, stack: ExitStack
     ) -> None:
         self._portal = portal
-        self._subscription = subscription
+        self._source = source
         self._stack = stack
 
     def __iter__(self) -> Self:
         return self
+
+    def close(self) -> None:
+        """Take no more; the end of the client does so as well."""
+        self._stack.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _next(self, take: Callable[[], Awaitable[T]]) -> T:
+        try:
+            return self._portal.call(take)
+        except StopAsyncIteration:
+            raise StopIteration from None
+
+
+class BlockingSubscription(_Opened[Subscription]):
+    """Events that match; iterate it. Made by `BlockingClient.subscribe`, ended by `close`."""
 
     def __next__(self) -> ReceivedEvent:
         """Wait for the next event, none of them twice.
@@ -54,10 +76,7 @@ class BlockingSubscription:
         Raises:
             NodeError: there will be none any more, and why.
         """
-        try:
-            return self._portal.call(self._subscription.__anext__)
-        except StopAsyncIteration:
-            raise StopIteration from None
+        return self._next(self._source.__anext__)
 
     def receive(self, timeout_s: float) -> ReceivedEvent:
         """Wait for the next event for so long at most; none is lost by waiting in vain.
@@ -66,30 +85,15 @@ class BlockingSubscription:
             TimeoutError: none came.
             NodeError: there will be none any more, and why.
         """
-        return self._portal.call(_within, self._subscription, timeout_s)
+        return self._portal.call(_within, self._source, timeout_s)
 
     def acknowledge(self, event: ReceivedEvent) -> None:
         """Say that this event and those before it are dealt with; see `Subscription`."""
-        self._portal.call(self._subscription.acknowledge, event)
+        self._portal.call(self._source.acknowledge, event)
 
     def forget(self) -> None:
         """Have the node drop the name of this subscription, and all that it keeps for it."""
-        self._portal.call(self._subscription.forget)
-
-    def close(self) -> None:
-        """End the subscription; the end of the client does so as well."""
-        self._stack.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
+        self._portal.call(self._source.forget)
 
 
 class BlockingRequest:
@@ -123,18 +127,8 @@ class BlockingRequest:
         self._portal.call(self._request.fail, reason)
 
 
-class BlockingRequests:
-    """Requests that match; iterate it. Made by `BlockingClient.reply`."""
-
-    def __init__(
-        self, portal: anyio.from_thread.BlockingPortal, requests: Requests, stack: ExitStack
-    ) -> None:
-        self._portal = portal
-        self._requests = requests
-        self._stack = stack
-
-    def __iter__(self) -> Self:
-        return self
+class BlockingRequests(_Opened[Requests]):
+    """Requests that match; iterate it. Made by `BlockingClient.reply`, ended by `close`."""
 
     def __next__(self) -> BlockingRequest:
         """Wait for the next request.
@@ -142,25 +136,7 @@ class BlockingRequests:
         Raises:
             NodeError: there will be none any more, and why.
         """
-        try:
-            return BlockingRequest(self._portal, self._portal.call(self._requests.__anext__))
-        except StopAsyncIteration:
-            raise StopIteration from None
-
-    def close(self) -> None:
-        """Take no more requests; the end of the client does so as well."""
-        self._stack.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
+        return BlockingRequest(self._portal, self._next(self._source.__anext__))
 
 
 class BlockingClient:
@@ -244,10 +220,7 @@ class BlockingClient:
             last=last,
             within=within,
         )
-        stack = ExitStack()
-        subscription = stack.enter_context(self._portal.wrap_async_context_manager(opened))
-        self._stack.callback(stack.close)
-        return BlockingSubscription(self._portal, subscription, stack)
+        return BlockingSubscription(self._portal, *self._entered(opened))
 
     def request(
         self,
@@ -275,10 +248,7 @@ class BlockingClient:
         Args and errors as of `Client.reply`.
         """
         opened = self._client.reply(*expressions, name=name, group=group)
-        stack = ExitStack()
-        requests = stack.enter_context(self._portal.wrap_async_context_manager(opened))
-        self._stack.callback(stack.close)
-        return BlockingRequests(self._portal, requests, stack)
+        return BlockingRequests(self._portal, *self._entered(opened))
 
     def leave_group(self, group: str, *expressions: str) -> None:
         """Have this node keep no more events for a group; see `Client.leave_group`."""
@@ -307,6 +277,12 @@ class BlockingClient:
     def metrics(self) -> str:
         """The metrics in Prometheus' text format."""
         return self._portal.call(self._client.metrics)
+
+    def _entered(self, opened: AbstractAsyncContextManager[T]) -> tuple[T, ExitStack]:
+        stack = ExitStack()
+        source = stack.enter_context(self._portal.wrap_async_context_manager(opened))
+        self._stack.callback(stack.close)
+        return source, stack
 
 
 @contextmanager

@@ -35,7 +35,7 @@ _ROOM: Final = 0.9
 class Subscription:
     """Events that match; iterate it. Made by `Client.subscribe`."""
 
-    def __init__(self, session: Session[PlainValues], *, by_id: bool = False) -> None:
+    def __init__(self, session: Session[Any], *, by_id: bool = False) -> None:
         self._session = session
         self._by_id = by_id
 

@@ -145,7 +145,6 @@ def payload_of(frame: Frame) -> Payload | None:
 # The node checks values against its schema; here they only take the form that carries them exactly.
 # Numbers that are no 64-bit integers or floats travel as texts, and so do dates.
 
-
 _INT64: Final = 1 << 63
 # Numbers with more digits are none that travel; decimals could take all memory as fractions.
 _TOO_MANY_DIGITS: Final[int] = 10**MAX_DIGITS
@@ -167,11 +166,9 @@ class Values(Protocol):
 
     def to_wire(self, values: Mapping[str, object]) -> dict[str, object]:
         """Values of an event that is to be published."""
-        ...
 
     def from_wire(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Values of an event that came."""
-        ...
 
 
 def _unusable(attribute: object, found: str, expected: str = _ANY_VALUE) -> UnusableValueError:

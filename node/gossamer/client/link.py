@@ -34,7 +34,6 @@ from gossamer.client.frames import VERSION, BadAnswerError, Frame, FrameReader, 
 # file of mode 600 with address and token. Where the folder's path is too long for a Unix socket, it
 # lies in XDG_RUNTIME_DIR, under a name that follows from the path.
 
-
 SOCKET_NAME: Final = "client.sock"
 TOKEN_NAME: Final = "client.token"
 # Of the path of a Unix socket; 103 on the BSDs, and 107 on Linux.
@@ -247,21 +246,13 @@ class Link:
         except TransportBroken as error:
             raise PublicationUncertainError(count, error.reason) from None
 
-    async def acknowledge(self, position: int) -> None:
-        """Tell the node that events up to a position need not come again.
+    async def tell(self, kind: str, **fields: object) -> None:
+        """Send what has no answer.
 
         Raises:
             TransportBroken: the connection is over.
         """
-        await self._send(encode_frame("acknowledge", position=position))
-
-    async def settle(self, event_id: str) -> None:
-        """Tell the node that an event of a queue group is dealt with.
-
-        Raises:
-            TransportBroken: the connection is over.
-        """
-        await self._send(encode_frame("settle", id=event_id))
+        await self._send(encode_frame(kind, **fields))
 
     async def run(self, take_event: Callable[[Frame], Awaitable[None]]) -> None:
         """Serve the connection until it ends; `close` ends it in order, cancelled or not."""

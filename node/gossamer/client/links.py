@@ -14,7 +14,7 @@ import random
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import anyio
 import anyio.abc
@@ -27,7 +27,6 @@ from gossamer.client.errors import (
     TransportBroken,
     unwrapped,
 )
-from gossamer.client.frames import Frame
 from gossamer.client.link import (
     BAD_FRAME,
     BUSY,
@@ -39,9 +38,11 @@ from gossamer.client.link import (
     Link,
     LocalAddress,
     NotSentError,
-    Resume,
     open_link,
 )
+
+if TYPE_CHECKING:
+    from gossamer.client.session import Session
 
 T = TypeVar("T")
 
@@ -57,32 +58,21 @@ ENTRY_S: Final = 10.0
 _log = logging.getLogger(__name__)
 
 
-class Owner(Protocol):
-    """Whose connections they are."""
-
-    @property
-    def resume(self) -> Resume | None:
-        """What is told to the node when it is found again."""
-
-    def adopt(self, link: Link) -> None:
-        """Take over what the node says of itself over a new connection."""
-
-    async def ask_again(self, link: Link) -> None:
-        """Ask for what was asked for before, over a connection that nobody else asks by yet."""
-
-    async def take_event(self, link: Link, frame: Frame) -> None:
-        """Take an event that came over ``link``."""
-
-
 class Links:
-    """The connections of one client; `run` keeps one up."""
+    """The connections of one client; `run` keeps one up.
+
+    Attributes:
+        link: the connection that there is.
+        newest: that by which events come, also while subscriptions are asked for again.
+        ended: why there will be no connection any more.
+    """
 
     def __init__(
         self,
         folder: Path,
         find: Callable[[], LocalAddress],
         who: Introduction,
-        owner: Owner,
+        owner: Session[Any],
         patience_s: float,
         on_change: Callable[[str], None] | None,
     ) -> None:
@@ -92,32 +82,17 @@ class Links:
         self._who = who
         self._owner = owner
         self._tell = on_change or self._log
-        self._link: Link | None = None
-        self._newest: Link | None = None
+        self.link: Link | None = None
+        self.newest: Link | None = None
         self._changed = anyio.Event()  # of `_link` and `_taking_up`
         self._taking_up = False
-        self._ended: Exception | None = None
+        self.ended: Exception | None = None
         self._farewell: Farewell | None = None
-
-    @property
-    def link(self) -> Link | None:
-        """The connection that there is."""
-        return self._link
-
-    @property
-    def newest(self) -> Link | None:
-        """The connection by which events come, also while subscriptions are asked for again."""
-        return self._newest
 
     @property
     def farewell(self) -> Farewell | None:
         """How the last connection ended, None while there is one."""
-        return self._farewell if self._link is None else self._link.farewell
-
-    @property
-    def ended(self) -> Exception | None:
-        """Why there will be no connection any more."""
-        return self._ended
+        return self._farewell if self.link is None else self.link.farewell
 
     @property
     def reconnects(self) -> bool:
@@ -127,7 +102,7 @@ class Links:
     async def ask(self, ask: Callable[[Link], Awaitable[T]], *, repeat: bool) -> T:
         """Ask over the connection that there is, or will be; with ``repeat`` over several."""
         while True:
-            link = self._link
+            link = self.link
             if link is not None:
                 try:
                     return await ask(link)
@@ -144,9 +119,9 @@ class Links:
         Raises:
             TransportBroken, NodeLostError, RefusedByNodeError: there will be none.
         """
-        while self._link is None or self._link is link:
-            if self._ended is not None:
-                raise self._ended
+        while self.link is None or self.link is link:
+            if self.ended is not None:
+                raise self.ended
             await self._changed.wait()
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
@@ -160,7 +135,7 @@ class Links:
                 was_up = await self._hold(link, taken_up)
                 reason = str(link.farewell)
                 if not self.reconnects:
-                    self._ended = TransportBroken("the node", reason)
+                    self.ended = TransportBroken("the node", reason)
                     return
                 if was_up:
                     lost_at = anyio.current_time()
@@ -170,7 +145,7 @@ class Links:
                     tell(reason)
                 link, failures = await self._find_again(reason, lost_at, failures, draws)
         except Exception as error:
-            self._ended = error
+            self.ended = error
             raise
         finally:
             self._change(None)
@@ -218,7 +193,7 @@ class Links:
     async def _hold(self, link: Link, taken_up: Callable[[], None]) -> bool:
         """Serve ``link`` until it ends; return whether all was asked for again before that."""
         self._owner.adopt(link)
-        self._taking_up, self._newest = True, link
+        self._taking_up, self.newest = True, link
         over, was_up = anyio.Event(), False
         with unwrapped():
             async with anyio.create_task_group() as tasks:
@@ -232,7 +207,7 @@ class Links:
                 except (NotSentError, TransportBroken):
                     pass
                 finally:
-                    self._newest = None
+                    self.newest = None
                     self._change(None)
                     with anyio.CancelScope(shield=True):
                         await link.close()
@@ -251,7 +226,7 @@ class Links:
             await self._changed.wait()
 
     def _change(self, link: Link | None) -> None:
-        self._link = link
+        self.link = link
         self._taking_up = False
         self._changed.set()
         self._changed = anyio.Event()
@@ -259,14 +234,10 @@ class Links:
     def _log(self, change: str) -> None:
         if change == CONNECTED:
             _log.warning("connected to the node in %s again", self._folder)
-        else:
-            _log.warning(
-                "without the node in %s (%s); trying again%s",
-                *(self._folder, change, self._for_how_long()),
-            )
-
-    def _for_how_long(self) -> str:
-        return "" if math.isinf(self.patience_s) else f" for {self.patience_s:g} s"
+            return
+        how_long = "" if math.isinf(self.patience_s) else f" for {self.patience_s:g} s"
+        said = "without the node in %s (%s); trying again%s"
+        _log.warning(said, self._folder, change, how_long)
 
 
 def _delay_s(failures: int, draws: random.Random) -> float:

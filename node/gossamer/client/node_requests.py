@@ -19,16 +19,26 @@ from gossamer.client.frames import (
 from gossamer.client.links import Links
 from gossamer.client.results import LastMark, Outcome, Payload, PayloadLike, Reply, outcome_of
 
+ValuesT = TypeVar("ValuesT", bound=Values)
 
-class NodeRequests:
-    """Asks the node what it knows, and what it is to do; others ask more of it.
+# What a node that is about to stop answers to what it will not publish.
+_STOPPED: Final = "PeerStopped"
+
+
+class Publisher(Generic[ValuesT]):
+    """Publishes, and says what became of it; asks the node what it knows, and what it is to do.
 
     Attributes:
         role: what the node is, `PEER` or `BROKER` of `gossamer.client.frames`.
+        values: how the values of events travel.
+        alone: how many events were acknowledged so far while the node knew other nodes and reached
+            none, so that it alone holds them.
     """
 
-    def __init__(self, links: Links) -> None:
+    def __init__(self, links: Links, values: ValuesT) -> None:
         self.role = PEER
+        self.values = values
+        self.alone = 0
         self._links = links
 
     async def status(self) -> dict[str, Any]:
@@ -104,29 +114,7 @@ class NodeRequests:
             reason = f"the node is a broker and has no {what}, expected a peer (node.role)"
             raise RefusedByNodeError("role", reason)
 
-
-# What a client publishes, over whichever connection there is: events, requests and replies.
-
-
-ValuesT = TypeVar("ValuesT", bound=Values)
-
-# What a node that is about to stop answers to what it will not publish.
-_STOPPED: Final = "PeerStopped"
-
-
-class Publisher(NodeRequests, Generic[ValuesT]):
-    """Publishes, and says what became of it.
-
-    Attributes:
-        values: how the values of events travel.
-        alone: how many events were acknowledged so far while the node knew other nodes and reached
-            none, so that it alone holds them.
-    """
-
-    def __init__(self, links: Links, values: ValuesT) -> None:
-        super().__init__(links)
-        self.values = values
-        self.alone = 0
+    # Events, requests and replies
 
     async def publish(
         self,

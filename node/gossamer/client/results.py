@@ -157,7 +157,6 @@ def outcome_of(event_id: str, cause: str, reason: str) -> Outcome:
 #     async for request in requests:
 #         await request.reply(f"{request.values['symbol']} is fine")
 
-
 TEXT_TYPE: Final = "text/plain; charset=utf-8"
 
 

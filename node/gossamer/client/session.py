@@ -42,9 +42,10 @@ class Session(Publisher[ValuesT]):
     """A client of a node; `running` keeps it connected.
 
     Attributes:
-        role, values, alone: see `NodeRequests` and `Publisher`.
+        role, values, alone: see `Publisher`.
         peer: permanent key of the node's peer, as text.
         history: id of the node's history; "" for clients without a name.
+        resume: what is told to the node when it is found again.
         events: what the subscriptions bring, none of it twice; ends with the last connection.
     """
 
@@ -75,12 +76,12 @@ class Session(Publisher[ValuesT]):
         self.peer, self.history = "", ""
         self._send, self.events = anyio.create_memory_object_stream[ReceivedEvent](0)
         self._take, self._taken = anyio.create_memory_object_stream[ReceivedEvent](EVENTS_AHEAD)
-        self._resume = resume
+        self.resume = resume
         # What is asked for again over the next connection, by the names that the client gave.
         self._advertisements: dict[str, str] = {}
         self._subscriptions: dict[str, dict[str, object]] = {}
         self._settled: OrderedDict[str, None] = OrderedDict()  # by a worker of a group
-        self._handed_on = 0  # position in the history that `_resume` names
+        self._handed_on = 0  # position in the history that `resume` names
         self._recent: OrderedDict[str, None] = OrderedDict()
 
     @property
@@ -128,12 +129,7 @@ class Session(Publisher[ValuesT]):
         self._settled[event.id] = None
         if len(self._settled) > REMEMBERED:
             self._settled.popitem(last=False)
-        try:
-            if self._links.newest is not None:
-                await self._links.newest.settle(event.id)
-        except TransportBroken:
-            if not self._links.reconnects:
-                raise
+        await self._tell("settle", id=event.id)
 
     async def subscribe(
         self, key: str, expression: str, start: str = NEW, within: float | None = None
@@ -196,15 +192,18 @@ class Session(Publisher[ValuesT]):
 
         While the node is away the client remembers it, and tells the node when it is back.
         """
-        resume = self._resume
+        resume = self.resume
         if resume is None or event.history != resume.history:
             return  # it has no name, or the node's history that the event was of is gone
         if event.position <= resume.acknowledged:
             return
-        self._resume = Resume(resume.history, event.position)
+        self.resume = Resume(resume.history, event.position)
+        await self._tell("acknowledge", position=event.position)
+
+    async def _tell(self, kind: str, **fields: object) -> None:
         try:
             if self._links.newest is not None:
-                await self._links.newest.acknowledge(event.position)
+                await self._links.newest.tell(kind, **fields)
         except TransportBroken:
             if not self._links.reconnects:
                 raise
@@ -255,11 +254,6 @@ class Session(Publisher[ValuesT]):
 
     # What the connections ask of it
 
-    @property
-    def resume(self) -> Resume | None:
-        """What is told to the node when it is found again."""
-        return self._resume
-
     async def ask_again(self, link: Link) -> None:
         """What was asked for before; harmless where the node has kept it."""
         for key, expression in self._advertisements.items():
@@ -274,9 +268,9 @@ class Session(Publisher[ValuesT]):
         self.role = attached.get("role", PEER)
         self.values.adopt(attached)
         self.history = attached.get("history", "")
-        known = self._resume.history if self._resume is not None else None
+        known = self.resume.history if self.resume is not None else None
         if self.history and self.history != known:
-            self._resume = Resume(self.history, 0)
+            self.resume = Resume(self.history, 0)
             self._handed_on = 0
 
     async def take_event(self, link: Link, frame: Frame) -> None:
@@ -296,9 +290,9 @@ class Session(Publisher[ValuesT]):
     async def _tell_again(self, link: Link, frame: Frame) -> None:
         """Say over ``link`` that an event which came again was dealt with, if it was."""
         if frame["id"] in self._settled:
-            await link.settle(frame["id"])
-        elif self._resume is not None and 0 < frame["position"] <= self._resume.acknowledged:
-            await link.acknowledge(frame["position"])
+            await link.tell("settle", id=frame["id"])
+        elif self.resume is not None and 0 < frame["position"] <= self.resume.acknowledged:
+            await link.tell("acknowledge", position=frame["position"])
 
     def _match_of(self, frame: Frame) -> ReceivedEvent:
         labels = tuple(frame["subscriptions"])

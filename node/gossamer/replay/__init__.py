@@ -5,11 +5,9 @@ measures them by the simulator's measures.
 
 command      what `gossamer node replay` does from beginning to end
 plan         who comes and goes and what is published when, as in the simulation
-crew         the processes that hold the peers, started, fed and watched over
-worker       one of these processes; loads neither the compiler nor the readers of traces
-observer     what a worker sees of one of its peers
-lines        what crew and workers tell each other
-conductor    plays a plan on a crew
-notebook     what was seen of the peers
-tables       from there to the tables of a run
+processes    those that hold the peers, started, fed and watched over
+worker       one of them, with what it sees of its peers; loads no compiler, no readers of traces
+lines        what they are told, and tell
+controller   plays a plan on them
+recorder     what was seen of the peers, and the tables of a run made of that
 """

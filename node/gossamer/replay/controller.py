@@ -215,7 +215,6 @@ class Controller:
             self._workers.tell_all(do="look", number=cycle)
 
     async def _look(self, number: int) -> None:
-        """Have all peers that run tell what they look like, and wait for it."""
         expected = set(self._recorder.addresses)
         self._workers.tell_all(do="look", number=number)
         with trio.move_on_after(LOOK_S):
@@ -240,7 +239,6 @@ class Controller:
 
 
 # Plays a plan on real peers of this machine, at a speed at which it keeps up.
-
 
 REAL: Final = "peers"
 REHEARSAL: Final = "rehearsal"

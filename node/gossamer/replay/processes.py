@@ -28,8 +28,6 @@ COMMANDS: Final = 1 << 16
 
 @attrs.define(eq=False)
 class _Worker:
-    """One process and what is on its way to it."""
-
     number: int
     commands: trio.MemorySendChannel[Line]
     deaths: int = 0
@@ -105,7 +103,6 @@ class ReplayProcesses:
             self.on_loss(worker.number)
 
     async def _run_one(self, commands: trio.MemoryReceiveChannel[Line]) -> int:
-        """Run one process to its end; its exit code."""
         async with _process() as process:
             assert process.stdin is not None
             async with trio.open_nursery() as nursery:

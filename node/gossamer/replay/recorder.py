@@ -181,19 +181,12 @@ class Recorder:
 
 # From what was seen of real peers to the tables of a run, as the simulator keeps them.
 
-
 Table = dict[str, Column]
 
 
 @attrs.define(eq=False)
 class Accounts:
-    """Makes the record of one replay.
-
-    Args:
-        plan: what was to happen.
-        notebook: what did.
-        cycles: rounds that count.
-    """
+    """Makes the record of one replay, of which so many ``cycles`` count."""
 
     plan: Plan
     recorder: Recorder

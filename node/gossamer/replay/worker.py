@@ -124,12 +124,9 @@ class Observer:
         )
 
     def expect(self, number: int, values: Iterable[int], begun: Callable[[], None]) -> None:
-        """The application is about to publish an event of these hashed values.
+        """The application is about to publish an event of these hashed values, in order.
 
-        Args:
-            number: of the event.
-            values: in the order of the schema.
-            begun: called once the peer publishes it.
+        ``begun`` is called once the peer publishes it.
         """
         self._expected.setdefault(self._known_by(tuple(values)), []).append((number, begun))
 
@@ -288,11 +285,7 @@ class Seat:
 
 @attrs.frozen(kw_only=True)
 class ReplayConfig(NodeConfig):
-    """A configuration that leaves nothing of the protocol to the node's own sections.
-
-    Attributes:
-        exact: the settings of the simulation.
-    """
+    """A configuration that leaves nothing of the protocol to the node's own sections."""
 
     exact: Settings
 
@@ -360,7 +353,6 @@ class Worker:
             observer.look(number)
 
     def _observers(self) -> list[Observer]:
-        """Those of the peers that run."""
         seats = (seat for seat, _ in self._seats.values())
         return [seat.watched for seat in seats if seat.watched is not None]
 

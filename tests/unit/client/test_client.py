@@ -84,10 +84,11 @@ class NewLink:
     is_broken: bool = False
     settled: list[str] = attrs.field(factory=list)
 
-    async def settle(self, event_id: str) -> None:
+    async def tell(self, kind: str, **fields: Any) -> None:
+        assert kind == "settle"
         if self.is_broken:
             raise TransportBroken("the node", "it ended")
-        self.settled.append(event_id)
+        self.settled.append(fields["id"])
 
 
 def nowhere() -> LocalAddress:

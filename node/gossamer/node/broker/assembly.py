@@ -15,12 +15,13 @@ from gossamer.node.broker.composites import Composites
 from gossamer.node.broker.engine import MICROSECONDS, Engine, Input
 from gossamer.node.broker.forked_work import worked_out
 from gossamer.node.broker.host import ROWS, BrokerDependencies, ForComposites, Match
-from gossamer.node.broker.journal import StoredJournal, queue_id, recall
+from gossamer.node.broker.journal import QUEUE_ID, StoredJournal, recall
 from gossamer.node.broker.links import Dialler, Neighbours
 from gossamer.node.broker.members import Members
 from gossamer.node.broker.routes import Passage, Routes, RouteService
 from gossamer.node.broker.wire import OVERLAY_FRAMES
 from gossamer.node.errors import NodeError, RefusedByPeer, WorkApartError
+from gossamer.node.local.history import kept_id
 from gossamer.node.monitoring.logs import log
 from gossamer.node.monitoring.members import Member, MemberTable
 from gossamer.node.monitoring.metrics import Counters
@@ -320,7 +321,7 @@ class BrokerNode:
         """Recall the broker, listen, and start everything."""
         given, writer = self._given, self._given.writer
         await writer.run(Store.bind, given.key, given.now())
-        self.queue_id = await writer.run(queue_id)
+        self.queue_id = await writer.run(kept_id, QUEUE_ID)
         self._journal = StoredJournal(writer, given.family, given.apart)
         now = int(given.now() * MICROSECONDS)
         recalled = await recall(

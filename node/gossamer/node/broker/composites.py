@@ -29,7 +29,7 @@ from gossamer.node.broker.deliveries import (
 )
 from gossamer.node.broker.engine import Engine
 from gossamer.node.broker.host import ForComposites, Match
-from gossamer.node.broker.members import Member, Members
+from gossamer.node.broker.members import Member, Members, noted
 from gossamer.node.errors import RequestError
 from gossamer.node.monitoring.logs import log
 from gossamer.node.store import Store
@@ -75,14 +75,7 @@ class Composites:
         engine: Callable[[], Engine],
         clock: Callable[[], float],
     ) -> None:
-        """None so far.
-
-        Args:
-            members: the clients.
-            writer: of the state file.
-            engine: of the broker.
-            clock: seconds; never goes back.
-        """
+        """None so far; ``clock`` is in seconds, and never goes back."""
         self.losses = Losses()
         self._members = members
         self._writer = writer
@@ -136,22 +129,20 @@ class Composites:
             ProtocolError: the broker refuses a part; it is not in force.
             StoreError: it could not be written; it is not in force.
         """
+        new = CompositeSubscription(text, within_s, secrets.token_hex(8), composite)
         async with member.composites.lock:
-            await self._subscribe(member, label, text, composite, within_s, most)
+            before = member.composites.held.get(label)
+            if before is None or (before.text, before.within_s) != (text, within_s):
+                await self._replace(member, label, before, new, most)
 
-    async def _subscribe(
+    async def _replace(
         self,
         member: Member,
         label: str,
-        text: str,
-        composite: Composite,
-        within_s: float,
+        before: CompositeSubscription | None,
+        new: CompositeSubscription,
         most: int,
     ) -> None:
-        before = member.composites.held.get(label)
-        if before is not None and (before.text, before.within_s) == (text, within_s):
-            return
-        new = CompositeSubscription(text, within_s, secrets.token_hex(8), composite)
         for wanted in new.parts.values():
             plain_filter(wanted)
         earlier = {label} if before is None else before.parts.keys()
@@ -159,7 +150,7 @@ class Composites:
         if len(member.subscriptions) - len(replaced) + len(new.parts) > most:
             raise CapacityError("filters of a client", most, "see broker.filters")
         if not member.nameless:
-            row = StoredComposite(member.name, label, new.mark, text, within_s)
+            row = StoredComposite(member.name, label, new.mark, new.text, new.within_s)
             with trio.CancelScope(shield=True):
                 await self._writer.run(lambda store: store.broker.keep_composite(row))
         member.composites.let_go(label)
@@ -202,7 +193,7 @@ class Composites:
     ) -> ProtocolError | None:
         """Hand the broker messages about parts; returns why it refused the first one it refused."""
         outcomes = await self._engine().ask_at_once(
-            client(member.name), [(one, _noted(member, one)) for one in messages]
+            client(member.name), [(one, noted(member.subscriptions, one)) for one in messages]
         )
         return next((one.error for one in outcomes if one.error is not None), None)
 
@@ -237,17 +228,14 @@ class Composites:
         messages: list[Subscribe | Unsubscribe] = [Unsubscribe(label) for label in surplus]
         messages += [Subscribe(label, one) for label, one in absent.items()]
         for message in messages:
-            self._engine().submit(client(member.name), message, _noted(member, message))
+            self._engine().submit(
+                client(member.name), message, noted(member.subscriptions, message)
+            )
 
     # Deliveries
 
     def matched(self, effects: list[Any], now: float) -> list[Any]:
-        """What is to happen, with matches in place of publications that came for parts of them.
-
-        Args:
-            effects: what the broker wants to happen.
-            now: Unix seconds.
-        """
+        """What is to happen at Unix time ``now``: matches in place of publications for parts."""
         if not any(isinstance(one, Deliver) and _parts_of(one) for one in effects):
             return effects
         found: list[Any] = []
@@ -303,19 +291,6 @@ def _parts_of(effect: Deliver) -> bool:
     return any(label.startswith(PART) for label in effect.labels)
 
 
-def _noted(member: Member, message: Subscribe | Unsubscribe) -> Callable[[], None]:
-    """Notes what a client has, once the broker has taken its message."""
-    held = member.subscriptions
-
-    def note() -> None:
-        if isinstance(message, Subscribe):
-            held[message.label] = message.filter
-        else:
-            held.pop(message.label, None)
-
-    return note
-
-
 # What clients of a broker write, read: filters and publications, with or without a schema.
 
 
@@ -361,10 +336,12 @@ class Content:
 
 
 def check_label(label: str) -> None:
-    """Refuse what is no label; raises `RequestError`."""
+    """Refuse what is no label for a client to choose; raises `RequestError`."""
     if not 0 < len(label) <= MAX_NAME or not label.isprintable():
         reason = f"a label has 1 to {MAX_NAME} printable characters, expected other than {label!r}"
         raise RequestError(reason)
+    if label.startswith(PART):
+        raise RequestError(f"a label does not begin with {PART!r}, expected another one")
 
 
 def check_window(text: str, within_s: float | None) -> None:

@@ -27,13 +27,7 @@ _MATCH_ID_BYTES: Final = 12
 
 @frozen(eq=False)
 class Arrival:
-    """A publication that came for a composite subscription.
-
-    Attributes:
-        id: of the publication.
-        values: what was published.
-        at: Unix seconds, when it came.
-    """
+    """A publication that came for a composite subscription, and the Unix time then."""
 
     id: Id
     values: Publication
@@ -41,12 +35,7 @@ class Arrival:
 
 
 def delivery_bytes(effect: Deliver | Match, now: float) -> bytes:
-    """What a client gets of a delivery.
-
-    Args:
-        effect: the delivery.
-        now: Unix seconds.
-    """
+    """What a client gets of a delivery, at the Unix time ``now``."""
     if isinstance(effect, Match):
         return effect.body
     publication = effect.publication
@@ -115,7 +104,6 @@ def _match_frame(content: list[Any], position: int) -> bytes:
 # The broker itself knows none of them: the client is subscribed to each different filter of their
 # parts, under labels of their own, and what is delivered for those goes through a matcher. What
 # waits in it is in memory only.
-
 
 MOST_WAITING: Final = 10_000
 """Publications of a client that wait for others, each counted for every filter that it matches."""
@@ -222,9 +210,7 @@ class ClientComposites:
     def step(self, now: float, arrival: Arrival) -> list[tuple[str, CompositeMatch]]:
         """Take a publication; returns the matches that it completes, with their labels.
 
-        Args:
-            now: seconds of a clock that never goes back.
-            arrival: the publication, as matches name it.
+        ``now`` is of a clock that never goes back, in seconds.
         """
         matcher = self._matcher
         if matcher is None or not self.held:

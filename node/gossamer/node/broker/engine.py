@@ -74,25 +74,18 @@ class Input:
     outcome: Outcome | None = None
 
 
-def _as_they_are(effects: list[Any]) -> list[Any]:
-    return effects
-
-
 class EffectHandler(Protocol):
     """Carry out what a broker wants to happen."""
 
     def queued(self, effect: Deliver | Match) -> QueuedDelivery | None:
         """What is to be stored for the client of a delivery; None for one that keeps nothing."""
-        ...
 
     def carry_out(self, told: Input, effects: list[Any]) -> None:
         """Do everything but timers, which followed from a message that is stored by now."""
-        ...
 
     @property
     def backlog(self) -> int:
         """Frames in the longest queue to a neighbour."""
-        ...
 
 
 class Engine:
@@ -118,7 +111,7 @@ class Engine:
         left: Callable[[Any], int] | None = None,
         patience_s: float = 0.0,
         goes_first: Callable[[Any], bool] = no_message,
-        matched: Callable[[list[Any]], list[Any]] = _as_they_are,
+        matched: Callable[[list[Any]], list[Any]] = lambda effects: effects,
     ) -> None:
         """An engine that has done nothing.
 

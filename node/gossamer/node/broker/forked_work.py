@@ -54,7 +54,6 @@ class Begun(Protocol):
         Raises:
             WorkApartError: the work failed, or its process was ended from outside.
         """
-        ...
 
 
 Apart = Callable[[Work], Begun]
@@ -96,8 +95,6 @@ async def worked_out(effect: Compute, apart: Apart) -> Any:
 
 
 class _Done:
-    """Work that was done."""
-
     def __init__(self, data: bytes) -> None:
         self._data = data
 
@@ -108,8 +105,6 @@ class _Done:
 
 
 class _Fork:
-    """Work that is done by a fork."""
-
     def __init__(self, work: Work) -> None:
         readable, writable = os.pipe()
         try:

@@ -64,25 +64,20 @@ class HostedBroker(Protocol):
     @property
     def name(self) -> str:
         """The broker's name."""
-        ...
 
     @property
     def next_id(self) -> Id:
         """The identifier that the next thing of a client here gets."""
-        ...
 
     @property
     def counters(self) -> Any:
         """What happened so far."""
-        ...
 
     def handle(self, now: int, source: Hop | None, message: Any) -> list[Effect]:
         """Take a message, and say what is to happen because of it."""
-        ...
 
     def dump(self) -> dict[str, object]:
         """Everything that it remembers, as plain data."""
-        ...
 
 
 @frozen
@@ -113,6 +108,7 @@ class FamilyHost(ABC):
         cyclic: whether links form cycles.
         frames: what its brokers send each other.
         passing: classes of messages of which nothing has to be remembered.
+        tables_of: what each of the broker's `sizes` counts, where it has them.
     """
 
     registered: ClassVar[BrokerFamily]
@@ -121,6 +117,7 @@ class FamilyHost(ABC):
     cyclic: ClassVar[bool] = True
     frames: ClassVar[FrameTypes] = OVERLAY_FRAMES
     passing: ClassVar[tuple[type, ...]] = ()
+    tables_of: ClassVar[Mapping[str, str]] = {}
 
     @property
     def keeps_deliveries(self) -> bool:
@@ -160,24 +157,23 @@ class FamilyHost(ABC):
     def load(self, dump: dict[str, Any], new_index: NewIndex) -> HostedBroker:
         """The broker that was dumped; raises `DumpError`."""
 
-    @abstractmethod
     def before(self, settings: dict[str, Any], path: object) -> FamilyHost:
-        """The same family with settings that were stored.
+        """The same family with settings that were stored in the file at ``path``.
 
         Raises:
             ConfigurationError: tables that were made with those cannot go on with these.
         """
+        del path
+        own: Any = self
+        found: FamilyHost = attrs.evolve(own, of=type(self.of)(**settings))
+        return found
 
     def go_on(
         self, before: FamilyHost, dump: dict[str, Any], new_index: NewIndex, now: int
     ) -> HostedBroker:
         """The broker that was dumped with the settings of ``before``, from now on with these.
 
-        Args:
-            before: from the method of that name.
-            dump: of the broker.
-            new_index: makes an empty index of filters.
-            now: microseconds, its time.
+        ``now`` is its time in microseconds.
         """
         del before, now
         return self.load(dump, new_index)
@@ -215,9 +211,10 @@ class FamilyHost(ABC):
     def subscriptions(self, dump: dict[str, Any]) -> int:
         """Entries of the subscription table in a dump."""
 
-    @abstractmethod
     def sizes(self, broker: Any) -> Mapping[str, tuple[int, str]]:
         """Entries of tables by name, and what each holds; `subscriptions` is among them."""
+        sizes = broker.sizes()
+        return {name: (getattr(sizes, name), text) for name, text in self.tables_of.items()}
 
     @abstractmethod
     def clients(self, broker: Any) -> Sequence[ClientFilters]:
@@ -246,12 +243,7 @@ class Match:
 
 @frozen
 class ForComposites:
-    """A client wants a publication for its composite subscriptions only, and does not get it.
-
-    Attributes:
-        client: its name.
-        id: of the publication.
-    """
+    """A client wants a publication for its composite subscriptions only, and does not get it."""
 
     client: str
     id: Id

@@ -11,7 +11,6 @@ clients are to get was stored together with the messages.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Any, Final, Protocol
@@ -44,13 +43,7 @@ QUEUE_ID: Final = "broker queue"
 
 @frozen
 class Entry:
-    """A message as the broker was told it.
-
-    Attributes:
-        now: microseconds, the broker's time.
-        source: who sent it, None for the host.
-        message: what came.
-    """
+    """A message as the broker was told it, and by whom; ``now`` is its time in microseconds."""
 
     now: int
     source: Hop | None
@@ -79,7 +72,6 @@ class Journal(Protocol):
         Raises:
             StoreError: it cannot be stored.
         """
-        ...
 
     async def dump_if_due(self, broker: HostedBroker, now: int, nursery: trio.Nursery) -> None:
         """Begin to store the broker as it is, if enough has happened since the last time.
@@ -89,18 +81,11 @@ class Journal(Protocol):
             now: microseconds, its time.
             nursery: where the work goes on.
         """
-        ...
 
 
 @frozen
 class _UnderWay:
-    """A dump that was begun.
-
-    Attributes:
-        number: in the state file.
-        told: messages in the log that it takes in.
-        begun: what it is.
-    """
+    """A dump that was begun, with as many messages of the log as ``told``."""
 
     number: int
     told: int
@@ -168,7 +153,6 @@ class StoredJournal:
         await self._store(await self._begin(broker, now))
 
     async def _begin(self, broker: HostedBroker, now: int) -> _UnderWay:
-        """Begin a dump of the broker as it is on return."""
         number = await self._writer.run(lambda store: store.broker.begin_dump())
         settings = self._family.settings()
 
@@ -253,15 +237,6 @@ _NO_BROKER: Final = (
     *(DumpError, MalformedMessageError, ConfigError, cbor2.CBORDecodeError),
     *(KeyError, TypeError, ValueError),
 )
-
-
-def queue_id(store: Store) -> str:
-    """The id of the file in which deliveries are kept, made when it is first asked for."""
-    kept = store.get_meta(QUEUE_ID)
-    if kept is None:
-        kept = secrets.token_hex(8).encode()
-        store.set_meta(QUEUE_ID, kept)
-    return kept.decode()
 
 
 def _add(store: Store, number: int, portion: bytes) -> None:

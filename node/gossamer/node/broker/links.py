@@ -287,7 +287,6 @@ def label_of(identity: PeerIdentity) -> str:
 # One end of a link names the other, or both do. Any broker of the cluster may come: its certificate
 # says that it belongs.
 
-
 BACK_OFF: Final = BackOff(first_s=0.2, longest_s=15.0)
 # Before a link is tried again that would have closed a cycle: somebody has to change something.
 REFUSED_S: Final = 60.0
@@ -333,10 +332,7 @@ class Dialler:
         """Whether the broker behind the address is connected, whoever dialled."""
         if self._key is not None:
             return self._pool.get(self._key) is not None
-        return self._finds(self._pool)
-
-    def _finds(self, pool: ConnectionPool) -> bool:
-        for connection in pool:
+        for connection in self._pool:
             if self._address in connection.admitted.hello.addresses:
                 self._key = connection.identity.key
                 return True

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 import trio
 from attrs import define, field
@@ -44,14 +44,6 @@ from gossamer.protocol.brokers.core.messages import (
 from gossamer.protocol.content.filters import Filter
 
 # A client of a broker.
-
-
-class Taker(Protocol):
-    """Where the deliveries of a client without a name go."""
-
-    def offer(self, delivery: bytes) -> None:
-        """Take what is in a delivery, or lose it."""
-        ...
 
 
 @define(eq=False)
@@ -84,7 +76,7 @@ class Member:
     composites: ClientComposites = field(factory=ClientComposites)
     deliveries: int = 0
     grown: trio.Event = field(factory=trio.Event)
-    taker: Taker | None = None
+    taker: Callable[[bytes], None] | None = None
     home: str = ""
     dismiss: Callable[[str], None] = lambda _: None
 
@@ -98,6 +90,21 @@ class Member:
     def nameless(self) -> bool:
         """Whether nothing is kept for it."""
         return self.name.startswith(NAMELESS)
+
+
+Labelled = Subscribe | Unsubscribe | Advertise | Unadvertise
+
+
+def noted(held: dict[str, Filter], message: Labelled) -> Callable[[], None]:
+    """Notes in ``held`` what a client has, once the broker has taken its message."""
+
+    def note() -> None:
+        if isinstance(message, Subscribe | Advertise):
+            held[message.label] = message.filter
+        else:
+            held.pop(message.label, None)
+
+    return note
 
 
 # Deliveries kept for one client; the oldest make room.
@@ -149,12 +156,7 @@ class Members:
         return sum(member.deliveries for member in self._members.values())
 
     def restore(self, clients: Iterable[ClientFilters], deliveries: Mapping[str, int]) -> list[str]:
-        """Take up the clients that a broker remembers; returns those that are to be detached.
-
-        Args:
-            clients: of the broker, which was recalled.
-            deliveries: how many wait, by client.
-        """
+        """Take up the clients that a broker remembers; returns those that are to be detached."""
         gone = []
         for one in clients:
             if one.client.startswith(NAMELESS):
@@ -167,7 +169,9 @@ class Members:
             member.home = one.home
         return gone
 
-    async def attach(self, name: str | None, taker: Taker, *, aside: bool = False) -> Member:
+    async def attach(
+        self, name: str | None, taker: Callable[[bytes], None], *, aside: bool = False
+    ) -> Member:
         """Let a client in, or somebody who asks for it and leaves its deliveries to it.
 
         Raises:
@@ -229,12 +233,11 @@ class Members:
             return
         if label in held:
             await self.unsubscribe(member, label)
-        await self.ask(member, Subscribe(label, wanted), lambda: _hold(held, label, wanted))
+        await self._ask_noted(member, held, Subscribe(label, wanted))
 
     async def unsubscribe(self, member: Member, label: str) -> None:
         """Take a subscription back; raises as `subscribe` does."""
-        held = member.subscriptions
-        await self.ask(member, Unsubscribe(label), lambda: _let_go(held, label))
+        await self._ask_noted(member, member.subscriptions, Unsubscribe(label))
 
     async def advertise(self, member: Member, label: str, announced: Filter) -> None:
         """Announce publications; the same again does nothing.
@@ -244,14 +247,11 @@ class Members:
         """
         held = member.advertisements
         if held.get(label) != announced:
-            await self.ask(
-                member, Advertise(label, announced), lambda: _hold(held, label, announced)
-            )
+            await self._ask_noted(member, held, Advertise(label, announced))
 
     async def unadvertise(self, member: Member, label: str) -> None:
         """Take an advertisement back; raises as `subscribe` does."""
-        held = member.advertisements
-        await self.ask(member, Unadvertise(label), lambda: _let_go(held, label))
+        await self._ask_noted(member, member.advertisements, Unadvertise(label))
 
     async def forget(self, member: Member) -> None:
         """Take back all that a client asked for, and keep nothing for it."""
@@ -276,6 +276,9 @@ class Members:
             raise outcome.error
         return outcome
 
+    async def _ask_noted(self, member: Member, held: dict[str, Filter], message: Labelled) -> None:
+        await self.ask(member, message, noted(held, message))
+
     async def ask_all(self, member: Member, messages: Sequence[FromClient]) -> list[Outcome]:
         """Hand the broker messages of a client in their order, and tell what came of each."""
         return await self._engine().ask(client(member.name), messages)
@@ -295,7 +298,7 @@ class Members:
         if member is None:
             return
         if member.taker is not None:
-            member.taker.offer(delivery_bytes(effect, now))
+            member.taker(delivery_bytes(effect, now))
         elif not member.nameless:
             member.deliveries += 1
             member.grown.set()
@@ -385,11 +388,3 @@ def _check_name(name: str) -> None:
     if name.startswith(NAMELESS) or not name.isprintable() or not name:
         reason = f"a client's name is printable and does not begin with {NAMELESS!r}"
         raise RequestError(f"{reason}, not {name!r}")
-
-
-def _hold(held: dict[str, Filter], label: str, one: Filter) -> None:
-    held[label] = one
-
-
-def _let_go(held: dict[str, Filter], label: str) -> None:
-    held.pop(label, None)

@@ -11,11 +11,9 @@ from attrs import frozen
 
 from gossamer.client.frames import BROKER
 from gossamer.node.broker.assembly import BrokerNode
-from gossamer.node.broker.composites import Composites
-from gossamer.node.broker.host import FamilyHost, HostedBroker
 from gossamer.node.broker.links import Neighbour
 from gossamer.node.monitoring.members import cluster_view
-from gossamer.node.monitoring.metrics import Gauges, exposed
+from gossamer.node.monitoring.metrics import Gauges, metrics_text
 from gossamer.node.page.snapshot import PeerView, Queues, Rates, Snapshot
 
 if TYPE_CHECKING:
@@ -24,28 +22,18 @@ if TYPE_CHECKING:
 
 @frozen
 class BrokerNumbers:
-    """What is read from a broker when somebody asks.
+    """What is read from a broker when somebody asks."""
 
-    Attributes:
-        family: of the broker.
-        broker: the broker.
-        waiting: messages that wait for it.
-        backlog: frames in the longest queue to a neighbour.
-        composites: composite subscriptions of its clients.
-    """
-
-    family: FamilyHost
-    broker: HostedBroker
-    waiting: int
-    backlog: int
-    composites: Composites
+    node: BrokerNode
 
     def collect(self) -> Iterable[Family]:
         """The families of metrics, as prometheus_client asks for them."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-        for field, (label, text) in self.family.counted.items():
-            value: Any = getattr(self.broker.counters, field)
+        node = self.node
+        broker, composites = node.engine.broker, node.composites
+        for field, (label, text) in node.family.counted.items():
+            value: Any = getattr(broker.counters, field)
             name = f"gossamer_broker_{field}"
             family = CounterMetricFamily(name, text, labels=[label] if label else [])
             for key, number in value.items() if label else [("", value)]:
@@ -57,27 +45,23 @@ class BrokerNumbers:
             " that were cut short, and matches too long to send.",
             labels=["cause"],
         )
-        for cause, number in attrs.asdict(self.composites.losses).items():
+        for cause, number in attrs.asdict(composites.losses).items():
             lost.add_metric([cause], number)
         yield lost
-        sizes = self.family.sizes(self.broker)
+        sizes = node.family.sizes(broker)
         gauges = {f"table_{name}": found for name, found in sizes.items()}
-        gauges["input_queue"] = (self.waiting, "Messages that wait for the broker.")
-        gauges["output_queue"] = (self.backlog, "Frames in the longest queue to a neighbour.")
-        gauges["composites"] = (len(self.composites), "Composite subscriptions of clients.")
+        gauges["input_queue"] = (node.engine.waiting, "Messages that wait for the broker.")
+        gauges["output_queue"] = (node.backlog, "Frames in the longest queue to a neighbour.")
+        gauges["composites"] = (len(composites), "Composite subscriptions of clients.")
         waiting = "Publications that wait to match together with others, for each filter."
-        gauges["composites_waiting"] = (self.composites.waiting, waiting)
+        gauges["composites_waiting"] = (composites.waiting, waiting)
         for name, (number, text) in gauges.items():
             yield GaugeMetricFamily(f"gossamer_broker_{name}", text, value=number)
 
 
 def broker_metrics_text(node: BrokerNode, gauges: Gauges) -> bytes:
     """All metrics of a broker in Prometheus' text format, those of every node included."""
-    engine = node.engine
-    numbers = BrokerNumbers(
-        node.family, engine.broker, engine.waiting, node.backlog, node.composites
-    )
-    return exposed(node.counters, gauges, node.version, numbers)
+    return metrics_text(node.counters, gauges, node.version, BrokerNumbers(node))
 
 
 def broker_cluster(node: BrokerNode) -> dict[str, Any]:

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from typing import Any, Final
 
 import trio
 from attrs import frozen
 
+from gossamer.client.frames import BROKER, NEW
 from gossamer.client.link import LocalAddress
 from gossamer.node.broker.composites import Composites, Content, check_label, check_window
-from gossamer.node.broker.deliveries import PART, event_of
+from gossamer.node.broker.deliveries import event_of
 from gossamer.node.broker.host import id_text
 from gossamer.node.broker.members import Member, Members
 from gossamer.node.broker.routes import Passage
 from gossamer.node.errors import BadFrame, PeerRefused, RequestError, TransportBroken
-from gossamer.node.local.address import Door, close_door, open_door
-from gossamer.node.local.frames import BROKER, BROKER_FRAMES, NEW, admitted_end, schema_to_wire
-from gossamer.node.local.requests import Requests
+from gossamer.node.local.address import Door
+from gossamer.node.local.frames import BROKER_FRAMES, admitted_end, schema_to_wire
+from gossamer.node.local.requests import Requests, refusing, said
 from gossamer.node.local.services import REFUSALS, NodeServices
-from gossamer.node.local.serving.server import LocalService
+from gossamer.node.local.serving.server import LocalService, served_at
 from gossamer.node.store.broker import QueuedDelivery
 from gossamer.node.transport.base import Cause, Farewell
 from gossamer.node.transport.connection import Connection
@@ -37,6 +38,8 @@ from gossamer.protocol.kernel.errors import CapacityError, ProtocolError
 
 # Deliveries read from the disk at a time.
 DELIVERIES: Final = 64
+NO_REQUESTS: Final = "this node is a broker and carries no requests, expected a peer"
+NO_GROUPS: Final = "this node is a broker and has no queue groups, expected a peer"
 
 
 @frozen(kw_only=True)
@@ -71,12 +74,15 @@ class BrokerSession(Requests):
         self._unacknowledged: deque[int] = deque()
         self._room = trio.Event()
         self._handlers |= {
+            "request": refusing(NO_REQUESTS),
+            "reply": refusing(NO_REQUESTS),
+            "leave": refusing(NO_GROUPS),
             "subscribe": self._subscribe,
             "unsubscribe": self._unsubscribe,
             "advertise": self._advertise,
             "unadvertise": self._unadvertise,
             "forget": self._forget,
-            "tables": self._tables,
+            "tables": said(services.tables),
             "trace": self._trace,
         }
 
@@ -104,7 +110,7 @@ class BrokerSession(Requests):
     async def _subscribe(self, frame: Frame) -> None:
         label, text = frame["id"], frame["expression"]
         if "group" in frame:
-            await self._no_groups(frame)
+            raise RequestError(NO_GROUPS)
         if frame.get("start", NEW) != NEW:
             raise RequestError("a broker keeps nothing for those who come later")
         if "within" in frame or is_composite(text):
@@ -117,7 +123,7 @@ class BrokerSession(Requests):
         await self._services.members.subscribe(self._member, label, wanted)
 
     async def _subscribe_composite(self, label: str, text: str, within_s: float | None) -> None:
-        _check_no_part(label)
+        check_label(label)
         check_window(text, within_s)
         assert within_s is not None
         composite = self._services.content.composite(text)
@@ -128,7 +134,7 @@ class BrokerSession(Requests):
 
     async def _unsubscribe(self, frame: Frame) -> None:
         label = frame["id"]
-        _check_no_part(label)
+        check_label(label)
         if not await self._services.composites.unsubscribe(self._member, label):
             await self._services.members.unsubscribe(self._member, label)
 
@@ -141,7 +147,7 @@ class BrokerSession(Requests):
         await self._services.members.unadvertise(self._member, frame["id"])
 
     def _check_label(self, held: Mapping[str, Filter], label: str) -> None:
-        _check_no_part(label)
+        check_label(label)
         limit = self._services.filters
         if len(held) >= limit and label not in held:
             raise CapacityError("filters of a client", limit, "see broker.filters")
@@ -184,9 +190,6 @@ class BrokerSession(Requests):
 
     # Looking
 
-    async def _tables(self, _: Frame) -> str:
-        return json.dumps(self._services.tables())
-
     async def _trace(self, frame: Frame) -> str:
         route = await self._services.trace(read_id(frame["id"]))
         return json.dumps([passage_json(one) for one in route])
@@ -195,14 +198,7 @@ class BrokerSession(Requests):
 
     def offer(self, delivery: bytes) -> None:
         """Send a delivery at once, or end the connection."""
-        try:
-            taken = self._connection.try_send(event_of(delivery, 0))
-        except TransportBroken:
-            return
-        if taken:
-            self._services.counts.events_sent += 1
-        else:
-            self._connection.start_closing(Cause.STALLED, "events came faster than it took them")
+        self._send_or_cut(event_of(delivery, 0))
 
     # Deliveries to a client with a name: in order, a window ahead of its answers.
 
@@ -236,12 +232,6 @@ class BrokerSession(Requests):
         self._room.set()
 
 
-def _check_no_part(label: str) -> None:
-    check_label(label)
-    if label.startswith(PART):
-        raise RequestError(f"a label does not begin with {PART!r}, expected another one")
-
-
 def read_id(text: str) -> Id:
     """The identifier that `id_text` wrote; raises `RequestError`."""
     broker, colon, number = text.partition(":")
@@ -262,7 +252,6 @@ def passage_json(passage: Passage) -> dict[str, Any]:
 
 
 # The local socket of a broker.
-
 
 ANYTHING: Final = ""
 
@@ -287,7 +276,7 @@ class BrokerServer(LocalService):
         session = BrokerSession(connection, self._services)
         aside = frame.get("aside", False)
         try:
-            member = await members.attach(frame.get("client"), session, aside=aside)
+            member = await members.attach(frame.get("client"), session.offer, aside=aside)
         except RequestError as error:
             raise PeerRefused(str(error), Cause.BUSY) from None
         except ProtocolError as error:
@@ -305,10 +294,9 @@ class BrokerServer(LocalService):
             members.leave(member, aside=aside)
 
 
-@asynccontextmanager
-async def open_broker_server(
+def open_broker_server(
     address: LocalAddress, services: BrokerServices, key: str, queue_id: str
-) -> AsyncIterator[BrokerServer]:
+) -> AbstractAsyncContextManager[BrokerServer]:
     """Serve clients at ``address`` while the context is open.
 
     Args:
@@ -320,13 +308,8 @@ async def open_broker_server(
     Raises:
         ListenFailed: the socket cannot be opened.
     """
-    door = open_door(address)
-    try:
-        async with trio.open_nursery() as nursery:
-            server = BrokerServer(door, services, key, queue_id)
-            nursery.start_soon(trio.serve_listeners, server.serve, [door.listener])
-            yield server
-            await server.say_goodbye()
-            nursery.cancel_scope.cancel()
-    finally:
-        close_door(door)
+
+    async def make(door: Door, _: trio.Nursery) -> BrokerServer:
+        return BrokerServer(door, services, key, queue_id)
+
+    return served_at(address, make)

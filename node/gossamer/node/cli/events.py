@@ -13,7 +13,6 @@ from gossamer.command.paths import local_path
 
 # What several subcommands have in common: arguments that name a folder.
 
-
 Folder = Annotated[
     Path | None,
     typer.Argument(
@@ -148,7 +147,6 @@ def _held_alone(events: int) -> typer.Exit:
 
 # The subcommand `gossamer sub`.
 
-
 sub_app = typer.Typer(**SETTINGS)
 
 
@@ -269,7 +267,6 @@ def sub(
         if into is None:
             subscribing.subscribe(folder, wanted)
             return
-        files = subscribing.Files(
-            folder=into, subscriber=subscriber, every_s=rotate_s, most=rotate_events
+        subscribing.subscribe_into(
+            folder, wanted, into, subscriber, every_s=rotate_s, most=rotate_events
         )
-        subscribing.subscribe_into(folder, wanted, files)

@@ -159,10 +159,9 @@ def renew(
     ] = None,
 ) -> None:
     """Renew a certificate, an expired one too; running nodes do so by themselves in time."""
-    from gossamer.node.commands.cluster.renewing import Way
     from gossamer.node.commands.cluster.renewing import renew as extend
 
-    print(extend(folder, Way(at=at or (), request=request, grant=grant, take=take)))
+    print(extend(folder, at or (), request=request, grant=grant, take=take))
 
 
 @app.command()

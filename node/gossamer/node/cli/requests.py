@@ -59,14 +59,10 @@ def request(
 
     try:
         with ended_as_by_interrupt():
-            asked = requesting.Asked(
-                arguments=values,
-                payload=None if payload is None else publishing.read_payload(payload, content_type),
-                timeout_s=timeout,
-                replies=replies,
-                raw=raw,
-            )
-            if not requesting.request(folder, asked):
+            carried = None if payload is None else publishing.read_payload(payload, content_type)
+            if not requesting.request(
+                folder, values, carried, timeout_s=timeout, count=replies, raw=raw
+            ):
                 raise typer.Exit(INCOMPLETE)
     except (NoReplyError, PublicationUncertainError, UnacknowledgedError) as error:
         print(f"gossamer: {error}", file=sys.stderr)
@@ -101,7 +97,7 @@ def reply(
 ) -> None:
     """Reply to requests that match, by a command or with the request itself."""
     from gossamer.client.client import one_of
-    from gossamer.node.commands.clients import requesting
+    from gossamer.node.commands.clients import requesting, subscribing
     from gossamer.node.commands.signals import ended_as_by_interrupt
 
     if (run is None) != echo:
@@ -110,20 +106,14 @@ def reply(
         raise typer.BadParameter("expected an expression, such as 'price > 80'")
     if name is not None and group is not None:
         raise typer.BadParameter("expected either --name or --group")
-    offered = requesting.Offered(
-        expression=one_of(expressions),
-        command=run,
-        content_type=content_type,
-        name=name,
-        group=group,
-        count=count,
+    wanted = subscribing.Wanted(
+        expression=one_of(expressions), name=name, label="reply", group=group, count=count
     )
     with ended_as_by_interrupt():
-        requesting.reply(folder, offered)
+        requesting.reply(folder, wanted, run, content_type)
 
 
 # The subcommands `gossamer advertise`, `unsub` and `batch`, for clients of a broker.
-
 
 advertise_app = typer.Typer(**SETTINGS)
 unsub_app = typer.Typer(**SETTINGS)
@@ -147,15 +137,14 @@ def advertise(
 
     if not name:
         raise typer.BadParameter("expected --name: an advertisement is a client's")
-    whose = asking.Whose(name=name, label=label)
     if withdraw:
         if expression:
             raise typer.BadParameter("expected no filter with --withdraw")
-        asking.unadvertise(folder, whose)
+        asking.change(folder, name, "unadvertise", label)
         return
     if not expression:
         raise typer.BadParameter("expected a filter, such as 'present(symbol) and price > 0'")
-    asking.advertise(folder, whose, expression)
+    asking.change(folder, name, "advertise", label, expression)
 
 
 @unsub_app.command()
@@ -169,7 +158,7 @@ def unsub(
 
     if not name:
         raise typer.BadParameter("expected --name: a subscription is a client's")
-    asking.unsubscribe(folder, asking.Whose(name=name, label=label))
+    asking.change(folder, name, "unsubscribe", label)
 
 
 @batch_app.command()

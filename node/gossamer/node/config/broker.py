@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 # between several; that is read once, when a node starts. Either is a `BrokerFamily`, in a module
 # that loads little: `config.node` loads it to know the tables of node.toml.
 
-
 NAMED: Final = "GOSSAMER_BROKER_FAMILIES"
 MAX_SCHEMA: Final = 32
 """Characters of what is said for a schema when brokers meet."""

@@ -393,7 +393,6 @@ def _read_file(path: Path) -> str:
 
 # The configuration of the peer in a folder: its node.toml, and the layers over that.
 
-
 CONFIG_NAME: Final = "node.toml"
 FOLDER_VARIABLE: Final = PREFIX + "IDENTITY_FOLDER"
 

@@ -128,7 +128,6 @@ async def _run(
 
 # The network interfaces of this machine and their addresses.
 
-
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 

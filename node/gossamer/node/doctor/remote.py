@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import ipaddress
 import os
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
@@ -22,7 +21,6 @@ HANDSHAKE_S: Final = 10.0
 # A server that greets does so at once; a peer waits for the other's TLS.
 LISTEN_S: Final = 0.3
 MAX_ADDRESSES: Final = 4
-CLOCK_TOLERANCE_S: Final = 30.0
 
 _WRONG_HERE: Final = (
     "it accepts this peer's certificate, which is not valid by this machine's clock: by its own "
@@ -35,6 +33,7 @@ _WRONG_THERE: Final = (
 )
 _LOOK_THERE: Final = "Compare both clocks; if they are right, 'gossamer node renew' there."
 
+_BROKEN: Final = (OSError, EOFError, trio.BrokenResourceError, trio.ClosedResourceError)
 SocketAddress = tuple[int, Any]  # address family, and what `connect` takes
 
 
@@ -46,7 +45,6 @@ class Greeting:
         cluster: its cluster's identifier.
         key: its permanent key.
         version: of the peers' protocol.
-        clock_s: its wall clock, seconds since 1970; None where it does not tell.
         ours_timely, theirs_timely: whether the certificates of this peer and of that one, which
             both have accepted, are valid by this machine's clock.
     """
@@ -54,7 +52,6 @@ class Greeting:
     cluster: str
     key: int
     version: int
-    clock_s: float | None = None
     ours_timely: bool = True
     theirs_timely: bool = True
 
@@ -141,8 +138,6 @@ def check_greeting(greeting: Greeting, probes: Probes) -> list[Finding]:
     found = [check_cluster(greeting.cluster, probes.cluster, who)]
     if found[0].ok:
         found.append(check_version(greeting.version, probes.version, who))
-    if greeting.clock_s is not None:
-        found.append(check_clock(greeting.clock_s, time.time()))
     if not greeting.ours_timely:
         found.append(Finding("clock", False, _WRONG_HERE, _SET_OURS))
     elif not greeting.theirs_timely:
@@ -165,15 +160,6 @@ def check_version(theirs: int, ours: int, who: str) -> Finding:
     older = "that peer" if theirs < ours else "this peer"
     what = f"{who} speaks version {theirs}, this peer {ours}"
     return Finding("version", False, what, f"Update gossamer on {older}.")
-
-
-def check_clock(theirs_s: float, ours_s: float) -> Finding:
-    """Whether both clocks agree well enough for certificates and retention."""
-    ahead = theirs_s - ours_s
-    what = f"its clock is {abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} this one's"
-    if abs(ahead) <= CLOCK_TOLERANCE_S:
-        return Finding("clock", True, what)
-    return Finding("clock", False, what, "Set the clocks of both machines (NTP).")
 
 
 async def _resolve(host: str, port: int) -> tuple[list[Finding], list[SocketAddress]]:
@@ -226,19 +212,11 @@ async def _converse(stream: trio.SocketStream, probes: Probes) -> list[Finding]:
         what = f"no answer to the {stage} within {HANDSHAKE_S:g} s"
         advice = "It is overloaded, or no peer: look at that machine."
         return [*findings, Finding(stage, False, what, advice)]
-    except (OSError, EOFError, trio.BrokenResourceError, trio.ClosedResourceError) as error:
-        return _failed(findings, error)
-    except NodeError as error:
-        return _failed(findings, error)
+    except (*_BROKEN, NodeError) as error:
+        # Under TLS 1.3 a refusal of our certificate comes after the handshake, with the hello.
+        step = "hello" if findings else "TLS"
+        return [*findings, Finding(step, False, *handshake_cause(error))]
     return findings + check_greeting(greeting, probes)
-
-
-def _failed(findings: list[Finding], error: Exception) -> list[Finding]:
-    """Under TLS 1.3 a refusal of our certificate comes after the handshake, with the hello."""
-    return [
-        *findings,
-        Finding("hello" if findings else "TLS", False, *handshake_cause(error)),
-    ]
 
 
 async def _listen(stream: trio.SocketStream, listen_s: float) -> bytes | None:

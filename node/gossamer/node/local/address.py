@@ -94,8 +94,13 @@ def locked(folder: Path) -> Iterator[None]:
 
 def is_locked(folder: Path) -> bool:
     """Whether a node runs in ``folder``; keeps one that starts meanwhile waiting for an instant."""
+    return is_held(folder / LOCK_NAME)
+
+
+def is_held(path: Path) -> bool:
+    """Whether a process has the lock of a file; False where there is none."""
     try:
-        descriptor = os.open(folder / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
         return False
     try:

@@ -15,14 +15,10 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from gossamer.client.errors import PublicationUncertainError
-from gossamer.client.frames import Frame
+from gossamer.client.frames import BROKER, Frame
 from gossamer.client.link import Introduction, LocalAddress, Resume
-from gossamer.client.links import CONNECTED
-from gossamer.client.results import Outcome, ReceivedEvent
 from gossamer.client.session import Session
 from gossamer.node.local.frames import (
-    BROKER,
     event_values_from_wire,
     schema_from_wire,
     values_to_wire,
@@ -30,16 +26,6 @@ from gossamer.node.local.frames import (
 from gossamer.protocol.content.filters import exact_publication
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.kernel.errors import ContentError
-
-__all__ = [
-    "CONNECTED",
-    "LocalClient",
-    "Outcome",
-    "PublicationUncertainError",
-    "ReceivedEvent",
-    "Resume",
-    "open_client",
-]
 
 # How long a node may be away: longer than a restart takes, also after the machine's own.
 PATIENCE_S: Final = 60.0

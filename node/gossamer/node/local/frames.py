@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import trio
 
-from gossamer.client.frames import BROKER, LAST, NEW, PEER, RETAINED, VERSION
+from gossamer.client.frames import payload_fields
 from gossamer.node.errors import BadFrame
 from gossamer.node.local.peer_like import EventLike
 from gossamer.node.peer.unicast.last_values import LastMark, mark_of, marked
@@ -58,24 +58,6 @@ from gossamer.protocol.content.values import UNKNOWN_TYPE, Payload, Value, liter
 from gossamer.protocol.kernel.errors import ContentError
 from gossamer.protocol.patterns.replies import MOST_REPLIES
 
-__all__ = [
-    "BROKER",
-    "BROKER_FRAMES",
-    "FRAMES",
-    "LAST",
-    "NEW",
-    "PEER",
-    "RETAINED",
-    "VERSION",
-    "admitted_end",
-    "event_frame",
-    "id_text",
-    "schema_from_wire",
-    "schema_to_wire",
-    "values_from_wire",
-    "values_to_wire",
-]
-
 MAX_ANSWER: Final = 1 << 19
 # Why one event of many was not published, or not acknowledged: 256 of them fit into a frame.
 MAX_REASON: Final = 1024
@@ -103,18 +85,18 @@ _PAYLOAD: Final[Mapping[str, Field]] = {
     "content_type": Optional(Text(MAX_CONTENT_TYPE)),
 }
 
-# Seconds for which a last value is kept, and in which publications match together.
-_PATIENCE_LAST: Final = Number(0.001, 1e9)
-_WITHIN: Final = Number(0.001, 86_400.0)
-# Seconds for which a request may wait for replies.
+# Seconds for which a request may wait for replies, and in which publications match together.
 _PATIENCE: Final = Number(0.001, 86_400.0)
 
 # Of an event that is the last of its value of an attribute.
 _LAST: Final[Mapping[str, Field]] = {
     "last": Optional(Text(256)),
-    "lasts": Optional(_PATIENCE_LAST),
+    "lasts": Optional(Number(0.001, 1e9)),
     "deleted": Optional(Flag()),
 }
+
+# Requests that say no more than what they are.
+_PLAIN: Final = "forget tables status snapshot members cluster metrics reload shutdown"
 
 LOCAL_TYPES: Final[Mapping[str, Mapping[str, Field]]] = MappingProxyType(
     {
@@ -136,7 +118,7 @@ LOCAL_TYPES: Final[Mapping[str, Mapping[str, Field]]] = MappingProxyType(
             "start": Optional(Text(8)),
             "group": Optional(_ID),
             "window": Optional(Integer(1, MAX_EVENTS)),
-            "within": Optional(_WITHIN),
+            "within": Optional(_PATIENCE),
         },
         "unsubscribe": {"number": _NUMBER, "id": _ID},
         "publish": {"number": _NUMBER, "values": _VALUES, **_LAST, **_PAYLOAD},
@@ -157,18 +139,10 @@ LOCAL_TYPES: Final[Mapping[str, Mapping[str, Field]]] = MappingProxyType(
         "acknowledge": {"position": _POSITION},
         "settle": {"id": _EVENT_ID},
         "leave": {"number": _NUMBER, "group": _ID, "expression": Text(MAX_EXPRESSION)},
-        "forget": {"number": _NUMBER},
         "advertise": {"number": _NUMBER, "id": _ID, "expression": Text(MAX_EXPRESSION)},
         "unadvertise": {"number": _NUMBER, "id": _ID},
-        "tables": {"number": _NUMBER},
         "trace": {"number": _NUMBER, "id": _EVENT_ID},
-        "status": {"number": _NUMBER},
-        "snapshot": {"number": _NUMBER},
-        "members": {"number": _NUMBER},
-        "cluster": {"number": _NUMBER},
-        "metrics": {"number": _NUMBER},
-        "reload": {"number": _NUMBER},
-        "shutdown": {"number": _NUMBER},
+        **{kind: {"number": _NUMBER} for kind in _PLAIN.split()},
         # From the node.
         "attached": {
             "version": Integer(0, 1 << 31),
@@ -244,13 +218,7 @@ BROKER_FRAMES: Final = CONTROL_FRAMES.extended({**LOCAL_TYPES, **_WITH_ANY_VALUE
 
 
 def admitted_end(stream: trio.abc.Stream, frame: Frame, rest: bytes) -> Admitted:
-    """What a `Connection` has to know of its other end, which here has no key and no address.
-
-    Args:
-        stream: what leads to it.
-        frame: how it introduced itself.
-        rest: what was read after that frame.
-    """
+    """What a `Connection` has to know of its other end, which here has no key and no address."""
     hello = Hello(frame["version"], frame["software"], "", 0, (), b"", None)
     identity = PeerIdentity(0, name=frame.get("client", "the local socket"))
     return Admitted(stream, identity, hello, False, Address("local", 0), rest)
@@ -287,13 +255,6 @@ def event_frame(
         **more,
         **payload_fields(payload),
     )
-
-
-def payload_fields(payload: Payload | None) -> dict[str, object]:
-    """The fields of a frame that carries a payload; none without one."""
-    if payload is None:
-        return {}
-    return {"payload": payload.data, "content_type": payload.content_type}
 
 
 def payload_of(frame: Frame) -> Payload | None:

@@ -175,15 +175,7 @@ class History:
 
     async def acknowledge(self, client: str, position: int, event_ids: list[int]) -> None:
         """Move the client's place to ``position``; it has got the events up to there."""
-        self.skip(client, position)
-        raw = [_key(event_id) for event_id in event_ids]
-        places = dict(self._places)
-
-        def note(store: Store) -> None:
-            store.deliveries.mark_all(client, raw)
-            _write_places(store, places)
-
-        await self._writer.write(note)
+        await self._writer.write(self._noted(client, position, event_ids))
 
     async def settle(self, client: str, position: int, event_ids: list[int]) -> None:
         """As `acknowledge`; returns once it is on the disk.
@@ -191,6 +183,9 @@ class History:
         Raises:
             StoreError: it could not be written.
         """
+        await self._writer.run(self._noted(client, position, event_ids))
+
+    def _noted(self, client: str, position: int, event_ids: list[int]) -> Callable[[Store], None]:
         self.skip(client, position)
         raw = [_key(event_id) for event_id in event_ids]
         places = dict(self._places)
@@ -199,7 +194,7 @@ class History:
             store.deliveries.mark_all(client, raw)
             _write_places(store, places)
 
-        await self._writer.run(note)
+        return note
 
     async def settled(self, client: str) -> list[int]:
         """The last events that the client has got, oldest first; all that was noted before."""
@@ -298,7 +293,7 @@ async def open_history(
     """
     now = steady_clock() if now is None else now
     async with open_writer(path, limits, aside=aside) as writer:
-        log_id = await writer.run(_id)
+        log_id = await writer.run(kept_id, LOG_ID)
         places = await writer.read(_read_places)
         history = History(path, writer, log_id, places, retention_s, now)
         async with trio.open_nursery() as nursery:
@@ -309,12 +304,12 @@ async def open_history(
                 history.close()
 
 
-def _id(store: Store) -> str:
-    """The log's id, given to it where it has none."""
-    found = store.get_meta(LOG_ID)
+def kept_id(store: Store, name: str) -> str:
+    """What is kept under a name to tell this file from others, made when it is first asked for."""
+    found = store.get_meta(name)
     if found is None:
         found = secrets.token_hex(8).encode()
-        store.set_meta(LOG_ID, found)
+        store.set_meta(name, found)
     return found.decode()
 
 

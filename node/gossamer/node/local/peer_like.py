@@ -19,27 +19,22 @@ class EventLike(Protocol):
     @property
     def id(self) -> int:
         """Unique in the overlay."""
-        ...
 
     @property
     def values(self) -> Mapping[str, Value]:
         """By attribute, canonical."""
-        ...
 
     @property
     def publisher(self) -> int:
         """Permanent key of the peer that published it, verified where there are certificates."""
-        ...
 
     @property
     def published_at(self) -> float:
         """By the publisher's clock, Unix seconds; by its neighbours', while it is ahead of them."""
-        ...
 
     @property
     def payload(self) -> Payload | None:
         """What it carries beside its values."""
-        ...
 
 
 class PeerLike(Protocol):
@@ -48,27 +43,22 @@ class PeerLike(Protocol):
     @property
     def key(self) -> int:
         """Its permanent key."""
-        ...
 
     @property
     def schema(self) -> Schema:
         """All attributes that events have or had, which may become more."""
-        ...
 
     @property
     def messages(self) -> Unicast:
         """Questions to other peers, and answers to theirs."""
-        ...
 
     @property
     def clock(self) -> ClusterTime:
         """What time it is for events."""
-        ...
 
     @property
     def is_whole(self) -> bool:
         """Whether it misses nothing as far as it knows."""
-        ...
 
     def subscribe(
         self, expression: str, *, past_s: float = 0.0
@@ -81,11 +71,9 @@ class PeerLike(Protocol):
             ExpressionError: the expression does not fit the schema.
             CapacityError: the peer holds as many subscriptions as it may.
         """
-        ...
 
     def has_got(self, events: Iterable[int]) -> None:
         """These events need not come: all who may want them have them from before."""
-        ...
 
     async def publish(
         self,
@@ -104,7 +92,6 @@ class PeerLike(Protocol):
             ContentError: the values do not fit the schema.
             NotAcknowledged: nobody said in time that they do.
         """
-        ...
 
     async def publish_many(
         self,
@@ -115,19 +102,15 @@ class PeerLike(Protocol):
         reserved: Sequence[int] | None = None,
     ) -> Sequence[int | Exception]:
         """Publish events; return the id of each once others hold it, or what `publish` raises."""
-        ...
 
     def reserve(self) -> int:
         """The place of an event that is to be published soon in the order of all."""
-        ...
 
     def last_values(self) -> Sequence[EventLike]:
         """The newest event of every key that last values have, those set longest ago first."""
-        ...
 
     def snapshot(self) -> Snapshot:
         """The overlay as it sees it."""
-        ...
 
     async def announce(self, expression: str, data: bytes) -> None:
         """Tell something to the peers that subscribe to ``expression``, as an event is published.
@@ -135,8 +118,6 @@ class PeerLike(Protocol):
         Raises:
             NodeError: as of `publish`.
         """
-        ...
 
     def hear_announcements(self, hear: Callable[[EventLike], None]) -> None:
         """Have ``hear`` called with what others announce to subscribers, this peer being one."""
-        ...

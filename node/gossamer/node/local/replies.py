@@ -164,7 +164,6 @@ class Replies:
             await trio.sleep(PAUSE_S)
 
     def _take(self, sender: int, body: bytes) -> bytes:
-        """Take a reply of another peer; answer what became of it."""
         parts = decode(body)
         if type(parts) is not list or [type(one) for one in parts] != [int, int, bool, str, bytes]:
             raise ValueError("no reply")

@@ -11,6 +11,7 @@ from typing import Any
 from gossamer.node.errors import BadFrame, RequestError, TransportBroken
 from gossamer.node.local.frames import MAX_REASON, payload_of
 from gossamer.node.local.services import REFUSALS, NodeServices, check_refusal
+from gossamer.node.transport.base import Cause
 from gossamer.node.transport.connection import Connection
 from gossamer.node.transport.frames import encode_frame
 from gossamer.node.transport.schema import Frame
@@ -25,6 +26,24 @@ def held_alone(events: int) -> dict[str, int]:
     return {"alone": events} if events else {}
 
 
+def said(tell: Callable[[], object]) -> Handler:
+    """A request whose answer is a text of JSON."""
+
+    async def answer(_: Frame) -> str:
+        return json.dumps(tell())
+
+    return answer
+
+
+def refusing(reason: str) -> Handler:
+    """A request that this kind of node does not take."""
+
+    async def refuse(_: Frame) -> str:
+        raise RequestError(reason)
+
+    return refuse
+
+
 class Requests:
     """Answers a client's requests; subclasses know more of them."""
 
@@ -32,16 +51,13 @@ class Requests:
         self._connection = connection
         self._services = services
         self._handlers: dict[str, Handler] = {
-            "status": self._status,
-            "snapshot": self._snapshot,
-            "members": self._members,
+            "status": said(services.describe),
+            "snapshot": said(services.snapshot),
+            "members": said(services.list_members),
             "cluster": self._cluster,
             "metrics": self._metrics,
-            "reload": self._reload,
+            "reload": said(services.reload),
             "shutdown": self._shutdown,
-            "request": self._no_replies,
-            "reply": self._no_replies,
-            "leave": self._no_groups,
         }
 
     async def _take_request(self, frame: Frame) -> None:
@@ -122,29 +138,20 @@ class Requests:
         with suppress(TransportBroken):  # it left before its answer
             await self._connection.send(frame)
 
-    async def _no_replies(self, _: Frame) -> None:
-        raise RequestError("this node is a broker and carries no requests, expected a peer")
-
-    async def _no_groups(self, _: Frame) -> None:
-        raise RequestError("this node is a broker and has no queue groups, expected a peer")
-
-    async def _status(self, _: Frame) -> str:
-        return json.dumps(self._services.describe())
-
-    async def _snapshot(self, _: Frame) -> str:
-        return json.dumps(self._services.snapshot())
-
-    async def _members(self, _: Frame) -> str:
-        return json.dumps(self._services.list_members())
+    def _send_or_cut(self, frame: bytes) -> None:
+        """Send an event at once; a client that does not take them in time loses its connection."""
+        with suppress(TransportBroken):
+            if self._connection.try_send(frame):
+                self._services.counts.events_sent += 1
+            else:
+                stalled = "events came faster than it took them"
+                self._connection.start_closing(Cause.STALLED, stalled)
 
     async def _cluster(self, _: Frame) -> str:
         return json.dumps(await self._services.cluster())
 
     async def _metrics(self, _: Frame) -> str:
         return self._services.metrics_text().decode()
-
-    async def _reload(self, _: Frame) -> str:
-        return json.dumps(self._services.reload())
 
     async def _shutdown(self, _: Frame) -> None:
         self._services.stop()

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import trio
-from attrs import Factory, asdict, define, field, frozen
+from attrs import asdict, define, field, frozen
 
 from gossamer.node.config.node import Local
 from gossamer.node.errors import NodeError
-from gossamer.node.local.history import History
 from gossamer.node.local.peer_like import EventLike, PeerLike
-from gossamer.node.local.replies import Replies
 from gossamer.node.peer.membership.admission import MembershipStatus
 from gossamer.node.transport.limits import Limits
-from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.kernel.errors import InvariantError, ProtocolError
 
 # How long what has come already may take to be given away when a subscription ends.
@@ -52,11 +49,7 @@ class LocalCounts:
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
-        return asdict(self, value_serializer=lambda _, __, v: dict(v) if _is_counter(v) else v)
-
-
-def _is_counter(value: object) -> bool:
-    return isinstance(value, Counter)
+        return asdict(self)
 
 
 @frozen(kw_only=True)
@@ -86,62 +79,6 @@ class NodeServices:
     reload: Callable[[], Mapping[str, Any]] = lambda: {"changed": [], "restart": []}
     counts: LocalCounts = field(factory=LocalCounts)
     standing: MembershipStatus = field(factory=MembershipStatus)
-
-
-class JoinedLike(Protocol):
-    """A client that is a worker of a queue group."""
-
-    def finish(self, event: int) -> None:
-        """It has dealt with an event, which nobody gets any more once that is on the disk."""
-        ...
-
-    def leave(self) -> None:
-        """It takes no more; what it has not dealt with goes to others."""
-        ...
-
-
-class GroupsLike(Protocol):
-    """The queue groups of a node; `gossamer.node.local.groups.service.Groups` are."""
-
-    async def join(
-        self,
-        name: str,
-        expression: str,
-        window: int,
-        send: Callable[[EventLike], Awaitable[None]],
-    ) -> JoinedLike:
-        """Let a client be a worker of a group; raises what `REFUSALS` name."""
-        ...
-
-    async def forget(self, name: str, expression: str) -> None:
-        """Let this node be of a group no more; raises what `REFUSALS` name."""
-        ...
-
-    def describe(self) -> list[Mapping[str, Any]]:
-        """The groups, as plain values."""
-        ...
-
-
-@frozen(kw_only=True)
-class Services(NodeServices):
-    """A node that is a peer, as its clients see it.
-
-    Attributes:
-        peer: the peer.
-        history: what is kept for clients with a name.
-        groups: queue groups that clients are workers of.
-        replies: to requests, of clients and of others.
-    """
-
-    peer: PeerLike
-    history: History
-    groups: GroupsLike
-    replies: Replies = field(default=Factory(lambda self: Replies(self.peer), takes_self=True))
-
-    @property
-    def schema(self) -> Schema:
-        """Of its cluster's events, as of now."""
-        return self.peer.schema
 
 
 def transport_limits(limits: Local) -> Limits:

@@ -127,7 +127,7 @@ class Repetitions:
         self._interval_s = interval_s
         self._clock = clock
         self._event_lines = event_lines
-        self._seen: OrderedDict[tuple[str, str, str], _Repeated] = OrderedDict()
+        self._seen: OrderedDict[tuple[str, str, str], _Lines] = OrderedDict()
         # Names of events are those that are in the sources: a bounded number.
         self._events: dict[str, _Lines] = {}
 
@@ -139,7 +139,7 @@ class Repetitions:
         kind = (str(event["event"]), str(event.get("cause", "")), str(event.get("peer", "")))
         repeats = event["level"] in ("warning", "error")
         seen = self._seen.get(kind) if repeats else None
-        if seen is not None and now - seen.written < self._interval_s:
+        if seen is not None and now - seen.began < self._interval_s:
             seen.left_out += 1
             return False
         if not self._has_room(kind[0], now):
@@ -147,7 +147,7 @@ class Repetitions:
         if seen is not None and seen.left_out:
             event["more_like_this"] = seen.left_out
         if repeats:
-            self._seen[kind] = _Repeated(now)
+            self._seen[kind] = _Lines(now)
             if len(self._seen) > REPEATS_REMEMBERED:
                 self._tell(*self._seen.popitem(last=False))
         return True
@@ -171,25 +171,19 @@ class Repetitions:
         now = self._clock()
         for kind, seen in list(self._seen.items()):
             self._tell(kind, seen)
-            if now - seen.written >= self._interval_s:
+            if now - seen.began >= self._interval_s:
                 del self._seen[kind]
         for name, lines in list(self._events.items()):
             self._tell((name, "", ""), lines)
             if now - lines.began >= self._interval_s:
                 del self._events[name]
 
-    def _tell(self, kind: tuple[str, str, str], counted: _Repeated | _Lines) -> None:
+    def _tell(self, kind: tuple[str, str, str], counted: _Lines) -> None:
         if counted.left_out:
             named = zip(("cause", "peer"), kind[1:], strict=True)
             fields = {name: value for name, value in named if value}
             log.warning(MORE, of=kind[0], count=counted.left_out, **fields)
             counted.left_out = 0
-
-
-@attrs.define
-class _Repeated:
-    written: float
-    left_out: int = 0
 
 
 @attrs.define
@@ -256,8 +250,6 @@ def _printable(text: str, keep: str = "") -> str:
 
 
 class _Handler(logging.Handler):
-    """Writes what is logged here, and what libraries log, to a stream."""
-
     def __init__(
         self,
         stream: TextIO,

@@ -25,8 +25,7 @@ from attrs import define, field, frozen
 
 from gossamer.client.frames import PEER
 from gossamer.node.monitoring.logs import log
-from gossamer.node.monitoring.metric_labels import MEMBER_STATES
-from gossamer.node.monitoring.metrics import Counters
+from gossamer.node.monitoring.metrics import MEMBER_STATES, Counters
 
 # How long a member may be suspect before it counts as failed: a restart takes less.
 SUSPECT_S: Final = 30.0
@@ -132,11 +131,7 @@ class MemberChange:
 
 
 class MemberTable:
-    """The members that a node has met, itself included; `run` notices who is gone.
-
-    Attributes:
-        own: the node itself.
-    """
+    """The members that a node has met, its ``own`` included; `run` notices who is gone."""
 
     def __init__(
         self,
@@ -247,13 +242,14 @@ class MemberTable:
             member = self._members.get(key) or self._add(key)
             if member.state is not State.REVOKED:
                 self._note(member, State.REVOKED, Change.REVOKED)
+        now = trio.current_time()
         # To note something of a member moves it to the end.
         for member in tuple(self._members.values()):
             if member.key in self._connected:
                 continue
             if member.state is State.ALIVE and (self._heard_s(member.key) or 0.0) > QUIET_S:
                 self._note(member, State.SUSPECT)
-            elif member.state is State.SUSPECT and self._lasted_s(member) > SUSPECT_S:
+            elif member.state is State.SUSPECT and now - member._suspect_at > SUSPECT_S:
                 cause = f"not heard of for {SUSPECT_S:g} s"
                 self._note(member, State.GONE, Change.FAILED, cause)
 
@@ -269,9 +265,6 @@ class MemberTable:
             del self._members[next(gone, next(iter(self._members)))]
         member = self._members[key] = Member(key, state=State.GONE, since=self._now())
         return member
-
-    def _lasted_s(self, member: Member) -> float:
-        return trio.current_time() - member._suspect_at
 
     def _note(
         self, member: Member, state: State, change: Change | None = None, cause: str = ""

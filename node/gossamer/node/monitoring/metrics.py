@@ -11,28 +11,90 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import attrs
 
-from gossamer.node.monitoring.metric_labels import (
-    CLOSE_CAUSES,
-    DROP_CAUSES,
-    FORGERY_CAUSES,
-    LINKS,
-    MEMBER_CHANGES,
-    MEMBER_STATES,
-    NO_LINK,
-    REDUNDANT_CAUSES,
-    REFUSAL_CAUSES,
-    TABLES,
-    TROUBLES,
-)
+from gossamer.protocol.peer.settings.profile import LINK_KINDS
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric as Family
+
+# What is counted by cause, and by kind: the labels of metrics.
+
+RANDOM_VIEW: Final = "random view"
+LINKS: Final = (*LINK_KINDS, RANDOM_VIEW)
+# What a connected peer is that no link leads to: mostly one that has a link to us.
+NO_LINK: Final = "none"
+
+# Why something that came or was to go was dropped.
+DROP_CAUSES: Final = (
+    "hop limit",
+    "bad frame",
+    "too large",
+    "flood",  # more frames a second than allowed
+    "queue full",  # the addressee takes them too slowly
+    "overload",  # new events of a publisher of whom too many wait to be passed on
+    "unreachable",
+    "forged",  # a descriptor that its owner did not sign
+    "forged event",  # an event that is not its publisher's, see FORGERY_CAUSES
+    "unproven",  # an event whose publisher is not known yet, while too many of these wait
+    "stale",  # a descriptor or certificate that is not valid now, or contradicts another
+    "expired",  # an event kept longer than the retention time
+)
+# What came and brought nothing new, as it does where an overlay repeats itself to lose nothing.
+REDUNDANT_CAUSES: Final = (
+    "duplicate",  # an event copy seen before
+    "delivered before",  # an event that came anew, as what was asked for again does
+    "older descriptor",  # a descriptor older than the one known
+)
+# Why an event is not believed to be its publisher's.
+FORGERY_CAUSES: Final = (
+    "changed",  # its identifier is not that of its content: the neighbour changed it
+    "signature",  # nobody has signed it, or not all of it
+    "name",  # another member has signed it
+    "revoked",  # its publisher belongs to the cluster no more
+    "unknown key",  # nobody knows whose key it was signed by
+    "two contents",  # an identifier that is another event's
+)
+# Tables of the protocol that may be too small for what comes.
+TABLES: Final = (
+    "event memory",  # copies forgotten that may still come again or be asked for
+    "held events",  # copies that made room before the retention time was over
+    "giving back",  # copies that a predecessor was not given at once
+    "routing table",  # subscriptions that found no room
+    "boxes",  # subscriptions merged with a loss of precision
+    "failures",  # failed peers forgotten whom others may still name
+)
+REFUSAL_CAUSES: Final = (
+    "certificate",
+    "revoked",
+    "cluster",
+    "version",
+    "too many",
+    "bad hello",
+    "timeout",
+)
+# What members of the cluster are, and what happens to them; see `members`.
+MEMBER_STATES: Final = ("alive", "suspect", "gone", "revoked")
+MEMBER_CHANGES: Final = ("joined", "left", "failed", "returned", "revoked")
+# What may be wrong with a node, the worst first; what is the case is told as sentences, too.
+TROUBLES: Final = (
+    "revoked",
+    "certificate",  # it expires soon, or is not valid yet
+    "alone",  # others are known, and none is reached
+    "clock",  # it differs from those of all neighbours
+    "unreachable",  # pairs of members that do not reach each other
+    "identity",  # another process runs under this node's key
+    "disk",  # something could not be written
+    "address",  # one that is advertised, the machine does not have
+    "flood",  # somebody publishes more than is kept for all
+    "overload",  # more comes than can be dealt with
+)
+CLOSE_CAUSES: Final = ("goodbye", "broken", "silent", "stalled", "bad frame", "flood", "unused")
 
 LATENCY_BOUNDS_S: Final = (
     *(0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
@@ -62,47 +124,107 @@ class Histogram:
         return list(zip(names, accumulate(self.counts), strict=True))
 
 
+def _said(help: str, *, name: str = "", label: str = "") -> dict[str, str]:
+    return {"help": help, "name": name, "label": label}
+
+
 def _counts(causes: Iterable[str]) -> Callable[[], dict[str, int]]:
     return lambda: dict.fromkeys(causes, 0)
 
 
+def _metric(help: str, *, name: str = "", default: Any = 0) -> Any:
+    return attrs.field(default=default, metadata=_said(help, name=name))
+
+
+_required: Final = partial(_metric, default=attrs.NOTHING)
+
+
 @attrs.define
 class Counters:
-    """What has happened since the node started; add to the fields directly.
+    """What has happened since the node started; add to the fields directly."""
 
-    `METRICS` says what each means.
-    """
-
-    frames_received: int = 0
-    frames_sent: int = 0
-    bytes_received: int = 0
-    bytes_sent: int = 0
-    reads_paused: int = 0
-    link_frames_received: dict[str, int] = attrs.field(factory=_counts((*LINKS, NO_LINK)))
-    link_frames_sent: dict[str, int] = attrs.field(factory=_counts((*LINKS, NO_LINK)))
-    events_published: int = 0
-    events_acknowledged: int = 0
-    events_unacknowledged: int = 0
-    events_forwarded: int = 0
-    events_delivered: int = 0
-    events_recovered: int = 0
-    events_forged: dict[str, int] = attrs.field(factory=_counts(FORGERY_CAUSES))
-    overloads: int = 0
-    rounds: int = 0
-    rounds_late: int = 0
-    dials: int = 0
-    dials_failed: int = 0
-    accepted: int = 0
-    page_requests: int = 0
-    page_refused: int = 0
-    dropped: dict[str, int] = attrs.field(factory=_counts(DROP_CAUSES))
-    redundant: dict[str, int] = attrs.field(factory=_counts(REDUNDANT_CAUSES))
-    outgrown: dict[str, int] = attrs.field(factory=_counts(TABLES))
-    refused: dict[str, int] = attrs.field(factory=_counts(REFUSAL_CAUSES))
-    closed: dict[str, int] = attrs.field(factory=_counts(CLOSE_CAUSES))
-    member_changes: dict[str, int] = attrs.field(factory=_counts(MEMBER_CHANGES))
-    delivery_latency: Histogram = attrs.field(factory=Histogram)
-    acknowledge_latency: Histogram = attrs.field(factory=Histogram)
+    frames_received: int = _metric("Frames of the protocol taken from peers.")
+    frames_sent: int = _metric("Frames of the protocol for peers.")
+    bytes_received: int = _metric("Bytes taken from peers, before TLS.", name="received_bytes")
+    bytes_sent: int = _metric("Bytes sent to peers, before TLS.", name="sent_bytes")
+    reads_paused: int = _metric("Pauses in reading from peers that sent more than they may.")
+    link_frames_received: dict[str, int] = attrs.field(
+        factory=_counts((*LINKS, NO_LINK)),
+        metadata=_said(
+            "Frames taken, by the best link to the peer in the round; with pings and the like.",
+            label="type",
+        ),
+    )
+    link_frames_sent: dict[str, int] = attrs.field(
+        factory=_counts((*LINKS, NO_LINK)),
+        metadata=_said(
+            "Frames sent, by the best link to the peer in the round; with pings and the like.",
+            label="type",
+        ),
+    )
+    events_published: int = _metric("Events published here.")
+    events_acknowledged: int = _metric(
+        "Events published here that the rendezvous nodes and their successors hold."
+    )
+    events_unacknowledged: int = _metric(
+        "Events published here whose publisher was told that nobody acknowledged them."
+    )
+    events_forwarded: int = _metric("Event copies sent on to peers.")
+    events_delivered: int = _metric("Events given to applications.")
+    events_recovered: int = _metric("Events given to applications that had missed them while away.")
+    events_forged: dict[str, int] = attrs.field(
+        factory=_counts(FORGERY_CAUSES),
+        metadata=_said(
+            "Events not delivered since they are not their publisher's, or cannot be proven to be.",
+            label="cause",
+        ),
+    )
+    overloads: int = _metric(
+        "Times that somebody began to send more events than can be dealt with."
+    )
+    rounds: int = _metric("Gossip rounds.")
+    rounds_late: int = _metric("Rounds begun more than half a round late.")
+    dials: int = _metric("Attempts to connect to a peer.")
+    dials_failed: int = _metric("Attempts to connect that failed.")
+    accepted: int = _metric("Connections that peers opened.", name="connections_accepted")
+    page_requests: int = _metric("Requests to the page and to /metrics.")
+    page_refused: int = _metric("Requests to the page that were refused.")
+    dropped: dict[str, int] = attrs.field(
+        factory=_counts(DROP_CAUSES),
+        metadata=_said("Frames, events and descriptors dropped.", label="cause"),
+    )
+    redundant: dict[str, int] = attrs.field(
+        factory=_counts(REDUNDANT_CAUSES),
+        metadata=_said("Event copies and descriptors that brought nothing new.", label="cause"),
+    )
+    outgrown: dict[str, int] = attrs.field(
+        factory=_counts(TABLES), metadata=_said("What found no room in a table.", label="table")
+    )
+    refused: dict[str, int] = attrs.field(
+        factory=_counts(REFUSAL_CAUSES),
+        metadata=_said("Peers not admitted.", name="peers_refused", label="cause"),
+    )
+    closed: dict[str, int] = attrs.field(
+        factory=_counts(CLOSE_CAUSES),
+        metadata=_said("Connections that ended.", name="connections_closed", label="cause"),
+    )
+    member_changes: dict[str, int] = attrs.field(
+        factory=_counts(MEMBER_CHANGES),
+        metadata=_said("What happened to members of the cluster.", label="change"),
+    )
+    delivery_latency: Histogram = attrs.field(
+        factory=Histogram,
+        metadata=_said(
+            "From publishing, by the publisher's clock, to delivery here.",
+            name="delivery_latency_seconds",
+        ),
+    )
+    acknowledge_latency: Histogram = attrs.field(
+        factory=Histogram,
+        metadata=_said(
+            "From publishing here to acknowledgement.", name="acknowledge_latency_seconds"
+        ),
+    )
 
     def drop(self, cause: str) -> None:
         """Count something dropped; ``cause`` is one of DROP_CAUSES."""
@@ -127,41 +249,44 @@ class Gauges:
 
     Attributes:
         links: how many of each of LINKS.
-        connections, known_peers, subscriptions, routing_entries, clients: how many.
-        queued_bytes, queued_frames: waiting to be sent, over all peers.
-        overloading: who sends more events than can be dealt with, how many.
-        stored_events: kept for subscribers that are away.
-        load: events seen a round, as load shifting counts them.
-        position: on the ring, 0 to 1.
-        certificate_expires_s: seconds since 1970, None without TLS.
-        troubles: for each of TROUBLES 1 while it is the case, else 0.
+        queued_bytes, queued_frames: over all peers.
+        troubles: for each of TROUBLES.
         members: how many there are of each of MEMBER_STATES, this peer included.
-        groups, group_workers, group_events: queue groups that this peer is of, their workers here,
-            and their events that nobody is known to have dealt with.
-        open_requests: of applications here, that wait for replies.
-        last_values: kept for newcomers, and marks of deleted ones.
+        last_values: also marks of deleted ones.
     """
 
-    links: Mapping[str, int]
-    connections: int
-    known_peers: int
-    subscriptions: int
-    routing_entries: int
-    clients: int
-    queued_bytes: int
-    queued_frames: int
-    overloading: int
-    stored_events: int
-    load: float
-    position: float
-    certificate_expires_s: float | None = None
-    troubles: Mapping[str, int] = attrs.field(factory=_counts(TROUBLES))
-    members: Mapping[str, int] = attrs.field(factory=_counts(MEMBER_STATES))
-    groups: int = 0
-    group_workers: int = 0
-    group_events: int = 0
-    open_requests: int = 0
-    last_values: int = 0
+    links: Mapping[str, int] = attrs.field(metadata=_said("Links to other peers.", label="type"))
+    connections: int = _required("Open connections to admitted peers.")
+    known_peers: int = _required("Peers in the address book.")
+    subscriptions: int = _required("Subscriptions of applications here.")
+    routing_entries: int = _required("Content routing table entries.", name="routing_table_entries")
+    clients: int = _required("Applications connected to the local socket.")
+    queued_bytes: int = _required("Bytes waiting to be sent to peers.", name="queue_bytes")
+    queued_frames: int = _required("Frames waiting to be sent to peers.", name="queue_frames")
+    overloading: int = _required("Who sends more events than can be dealt with.")
+    stored_events: int = _required("Events kept for absent subscribers.")
+    load: float = _required("Events a round, as load shifting counts them.")
+    position: float = _required("Position on the identifier ring, 0 to 1.", name="ring_position")
+    certificate_expires_s: float | None = _metric(
+        "When this peer's certificate expires, seconds since 1970.",
+        name="certificate_expiry_timestamp_seconds",
+        default=None,
+    )
+    troubles: Mapping[str, int] = attrs.field(
+        factory=_counts(TROUBLES),
+        metadata=_said("1 while this is wrong, else 0.", name="trouble", label="kind"),
+    )
+    members: Mapping[str, int] = attrs.field(
+        factory=_counts(MEMBER_STATES),
+        metadata=_said("Members of the cluster that were met, by state.", label="state"),
+    )
+    groups: int = _metric("Queue groups that this peer is of.")
+    group_workers: int = _metric("Workers of queue groups at this peer.")
+    group_events: int = _metric(
+        "Events of queue groups kept here that nobody is known to have dealt with."
+    )
+    open_requests: int = _metric("Requests that wait for replies here.")
+    last_values: int = _metric("Last values kept for newcomers.")
 
 
 @attrs.frozen
@@ -183,163 +308,32 @@ class Metric:
     label: str = ""
 
 
-METRICS: Final = (
-    Metric(
-        "frames_received", "counter", "frames_received", "Frames of the protocol taken from peers."
-    ),
-    Metric("frames_sent", "counter", "frames_sent", "Frames of the protocol for peers."),
-    Metric("received_bytes", "counter", "bytes_received", "Bytes taken from peers, before TLS."),
-    Metric("sent_bytes", "counter", "bytes_sent", "Bytes sent to peers, before TLS."),
-    Metric(
-        "reads_paused",
-        "counter",
-        "reads_paused",
-        "Pauses in reading from peers that sent more than they may.",
-    ),
-    Metric(
-        "link_frames_received",
-        "counter",
-        "link_frames_received",
-        "Frames taken, by the best link to the peer in the round; with pings and the like.",
-        "type",
-    ),
-    Metric(
-        "link_frames_sent",
-        "counter",
-        "link_frames_sent",
-        "Frames sent, by the best link to the peer in the round; with pings and the like.",
-        "type",
-    ),
-    Metric("events_published", "counter", "events_published", "Events published here."),
-    Metric(
-        "events_acknowledged",
-        "counter",
-        "events_acknowledged",
-        "Events published here that the rendezvous nodes and their successors hold.",
-    ),
-    Metric(
-        "events_unacknowledged",
-        "counter",
-        "events_unacknowledged",
-        "Events published here whose publisher was told that nobody acknowledged them.",
-    ),
-    Metric("events_forwarded", "counter", "events_forwarded", "Event copies sent on to peers."),
-    Metric("events_delivered", "counter", "events_delivered", "Events given to applications."),
-    Metric(
-        "events_recovered",
-        "counter",
-        "events_recovered",
-        "Events given to applications that had missed them while away.",
-    ),
-    Metric(
-        "events_forged",
-        "counter",
-        "events_forged",
-        "Events not delivered since they are not their publisher's, or cannot be proven to be.",
-        "cause",
-    ),
-    Metric(
-        "overloads",
-        "counter",
-        "overloads",
-        "Times that somebody began to send more events than can be dealt with.",
-    ),
-    Metric("rounds", "counter", "rounds", "Gossip rounds."),
-    Metric("rounds_late", "counter", "rounds_late", "Rounds begun more than half a round late."),
-    Metric("dials", "counter", "dials", "Attempts to connect to a peer."),
-    Metric("dials_failed", "counter", "dials_failed", "Attempts to connect that failed."),
-    Metric("connections_accepted", "counter", "accepted", "Connections that peers opened."),
-    Metric("page_requests", "counter", "page_requests", "Requests to the page and to /metrics."),
-    Metric("page_refused", "counter", "page_refused", "Requests to the page that were refused."),
-    Metric("dropped", "counter", "dropped", "Frames, events and descriptors dropped.", "cause"),
-    Metric(
-        "redundant",
-        "counter",
-        "redundant",
-        "Event copies and descriptors that brought nothing new.",
-        "cause",
-    ),
-    Metric("outgrown", "counter", "outgrown", "What found no room in a table.", "table"),
-    Metric("peers_refused", "counter", "refused", "Peers not admitted.", "cause"),
-    Metric("connections_closed", "counter", "closed", "Connections that ended.", "cause"),
-    Metric(
-        "member_changes",
-        "counter",
-        "member_changes",
-        "What happened to members of the cluster.",
-        "change",
-    ),
-    Metric(
-        "delivery_latency_seconds",
-        "histogram",
-        "delivery_latency",
-        "From publishing, by the publisher's clock, to delivery here.",
-    ),
-    Metric(
-        "acknowledge_latency_seconds",
-        "histogram",
-        "acknowledge_latency",
-        "From publishing here to acknowledgement.",
-    ),
-    Metric("links", "gauge", "links", "Links to other peers.", "type"),
-    Metric("connections", "gauge", "connections", "Open connections to admitted peers."),
-    Metric("known_peers", "gauge", "known_peers", "Peers in the address book."),
-    Metric("subscriptions", "gauge", "subscriptions", "Subscriptions of applications here."),
-    Metric("routing_table_entries", "gauge", "routing_entries", "Content routing table entries."),
-    Metric("clients", "gauge", "clients", "Applications connected to the local socket."),
-    Metric("queue_bytes", "gauge", "queued_bytes", "Bytes waiting to be sent to peers."),
-    Metric("queue_frames", "gauge", "queued_frames", "Frames waiting to be sent to peers."),
-    Metric("overloading", "gauge", "overloading", "Who sends more events than can be dealt with."),
-    Metric("stored_events", "gauge", "stored_events", "Events kept for absent subscribers."),
-    Metric("load", "gauge", "load", "Events a round, as load shifting counts them."),
-    Metric("ring_position", "gauge", "position", "Position on the identifier ring, 0 to 1."),
-    Metric(
-        "certificate_expiry_timestamp_seconds",
-        "gauge",
-        "certificate_expires_s",
-        "When this peer's certificate expires, seconds since 1970.",
-    ),
-    Metric("trouble", "gauge", "troubles", "1 while this is wrong, else 0.", "kind"),
-    Metric(
-        "members",
-        "gauge",
-        "members",
-        "Members of the cluster that were met, by state.",
-        "state",
-    ),
-    Metric("groups", "gauge", "groups", "Queue groups that this peer is of."),
-    Metric("group_workers", "gauge", "group_workers", "Workers of queue groups at this peer."),
-    Metric(
-        "group_events",
-        "gauge",
-        "group_events",
-        "Events of queue groups kept here that nobody is known to have dealt with.",
-    ),
-    Metric("open_requests", "gauge", "open_requests", "Requests that wait for replies here."),
-    Metric("last_values", "gauge", "last_values", "Last values kept for newcomers."),
-)
+def _metrics_of(kind: type[Counters | Gauges]) -> Iterator[Metric]:
+    for field in attrs.fields(kind):
+        is_histogram = field.name.endswith("_latency")
+        what = "gauge" if kind is Gauges else "histogram" if is_histogram else "counter"
+        said = field.metadata
+        yield Metric(said["name"] or field.name, what, field.name, said["help"], said["label"])
 
 
-def metrics_text(counters: Counters, gauges: Gauges, version: str) -> bytes:
+METRICS: Final = (*_metrics_of(Counters), *_metrics_of(Gauges))
+
+
+class Source(Protocol):
+    """More metrics, for `metrics_text`."""
+
+    def collect(self) -> Iterable[Family]:
+        """The families, as prometheus_client asks for them."""
+
+
+def metrics_text(counters: Counters, gauges: Gauges, version: str, *more: Source) -> bytes:
     """All metrics in Prometheus' text format, those of the process (``process_...``) included.
 
     Args:
         counters, gauges: the values.
         version: of this software, told as a label of ``gossamer_build_info``.
+        more: further ones.
     """
-    return exposed(counters, gauges, version)
-
-
-class Source(Protocol):
-    """More metrics, for `exposed`."""
-
-    def collect(self) -> Iterable[Family]:
-        """The families, as prometheus_client asks for them."""
-        ...
-
-
-def exposed(counters: Counters, gauges: Gauges, version: str, *more: Source) -> bytes:
-    """As `metrics_text`, with the metrics of ``more``."""
     from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 
     registry = CollectorRegistry(auto_describe=False)
@@ -350,11 +344,7 @@ def exposed(counters: Counters, gauges: Gauges, version: str, *more: Source) -> 
 
 
 class RateMeter:
-    """The rate of a growing count, for the page.
-
-    Args:
-        clock: seconds, never going back.
-    """
+    """The rate of a growing count, for the page."""
 
     __slots__ = ("_at", "_clock", "_count", "_rate")
 
@@ -375,8 +365,6 @@ class RateMeter:
 
 @attrs.frozen(eq=False)
 class _Collector:
-    """What prometheus_client asks for its metrics."""
-
     counters: Counters
     gauges: Gauges
     version: str

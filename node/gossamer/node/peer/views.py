@@ -12,8 +12,14 @@ import trio
 
 from gossamer.node.monitoring.logs import log
 from gossamer.node.monitoring.members import SECTORS, MemberTable, Report
-from gossamer.node.monitoring.metric_labels import LINKS, NO_LINK, RANDOM_VIEW
-from gossamer.node.monitoring.metrics import Counters, Gauges, RateMeter
+from gossamer.node.monitoring.metrics import (
+    LINKS,
+    NO_LINK,
+    RANDOM_VIEW,
+    Counters,
+    Gauges,
+    RateMeter,
+)
 from gossamer.node.page.snapshot import PeerView, Queues, Rates, Snapshot, ring_fraction
 from gossamer.node.peer.frames.address_book import AddressBook, Entry
 from gossamer.node.peer.frames.core import SELF, Core

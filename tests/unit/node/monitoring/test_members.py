@@ -20,7 +20,7 @@ from rich.console import Console
 
 from gossamer.node.commands.cluster.listing import short_text, span_text
 from gossamer.node.commands.cluster.watching import cluster_picture
-from gossamer.node.monitoring import members, metric_labels, metrics
+from gossamer.node.monitoring import members, metrics
 from gossamer.node.monitoring.members import FIGURES, LISTED, SECTORS, cluster_view
 from gossamer.node.monitoring.metrics import Counters
 from support.clusters import member, report, view
@@ -201,7 +201,7 @@ def test_numbers_are_short() -> None:
 NUMBERS: dict[str, float] = {"connections": 3, "known_peers": 40, "subscriptions": 5}
 NUMBERS |= {"routing_entries": 6, "clients": 1, "queued_bytes": 700, "queued_frames": 7}
 NUMBERS |= {"overloading": 1, "stored_events": 8, "load": 1.5, "position": 0.25}
-GAUGES = metrics.Gauges(links=dict.fromkeys(metric_labels.LINKS, 2), **NUMBERS)  # type: ignore[arg-type]
+GAUGES = metrics.Gauges(links=dict.fromkeys(metrics.LINKS, 2), **NUMBERS)  # type: ignore[arg-type]
 
 
 def families(counters: metrics.Counters, gauges: metrics.Gauges = GAUGES) -> dict[str, Family]:
@@ -256,7 +256,7 @@ def test_what_was_counted_is_told_and_nothing_of_other_causes() -> None:
     for add in (counters.drop, counters.repeat, counters.refuse, counters.close):
         with pytest.raises(KeyError):
             add("made up")
-    assert counters.dropped == dict.fromkeys(metric_labels.DROP_CAUSES, 0) | {"flood": 1}
+    assert counters.dropped == dict.fromkeys(metrics.DROP_CAUSES, 0) | {"flood": 1}
     assert sum((counters.refused | counters.closed).values()) == 2, "a defect counts nothing"
 
 

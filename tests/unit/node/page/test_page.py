@@ -16,7 +16,7 @@ import attrs
 import pytest
 
 from gossamer.node.monitoring.members import LISTED, SECTORS, cluster_view
-from gossamer.node.monitoring.metric_labels import DROP_CAUSES, LINKS
+from gossamer.node.monitoring.metrics import DROP_CAUSES, LINKS
 from gossamer.node.page.snapshot import MAX_PEERS, PeerView, Queues, Rates, Snapshot, ring_fraction
 from support.checkout import ROOT
 from support.clusters import member, view

@@ -23,8 +23,7 @@ from gossamer.node.config.node import Identity, Listen, NodeConfig
 from gossamer.node.discovery.sources import MULTICAST, DiscoveredPeer
 from gossamer.node.errors import InterfaceError, PeerRevoked
 from gossamer.node.monitoring.members import FIGURES, SECTORS, Member, MemberTable, Report
-from gossamer.node.monitoring.metric_labels import TROUBLES
-from gossamer.node.monitoring.metrics import Counters
+from gossamer.node.monitoring.metrics import TROUBLES, Counters
 from gossamer.node.peer.bootstrap import Bootstrap
 from gossamer.node.peer.cluster_info import (
     DEFAULT_SCHEMA,

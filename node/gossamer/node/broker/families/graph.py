@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from attrs import field, frozen
 
@@ -33,17 +33,6 @@ from gossamer.protocol.brokers.graph.messages import (
 from gossamer.protocol.brokers.graph.settings import GraphSettings
 from gossamer.protocol.brokers.graph.state import Routes
 
-_SIZES: Final[Mapping[str, str]] = {
-    "subscriptions": "Subscriptions of the clients of all brokers.",
-    "advertisements": "Advertisements of clients.",
-    "brokers": "Brokers that are known.",
-    "versions": "Versions of trees that are held.",
-    "trees": "Trees in use.",
-    "in_flight": "Publications that others have not confirmed.",
-    "parked": "Publications that wait for a link.",
-    "clients": "Clients attached.",
-}
-
 
 @frozen
 class GraphHost(FamilyHost):
@@ -52,6 +41,16 @@ class GraphHost(FamilyHost):
     of: GraphSettings = field()
     registered = GRAPH
     codec = CODEC
+    tables_of: ClassVar[Mapping[str, str]] = {
+        "subscriptions": "Subscriptions of the clients of all brokers.",
+        "advertisements": "Advertisements of clients.",
+        "brokers": "Brokers that are known.",
+        "versions": "Versions of trees that are held.",
+        "trees": "Trees in use.",
+        "in_flight": "Publications that others have not confirmed.",
+        "parked": "Publications that wait for a link.",
+        "clients": "Clients attached.",
+    }
     counted: ClassVar[Counted] = {
         "sent": ("kind", "Messages sent to neighbours."),
         "received": ("kind", "Messages taken from neighbours."),
@@ -77,10 +76,6 @@ class GraphHost(FamilyHost):
     def new(self, name: str, incarnation: int, new_index: NewIndex) -> GraphBroker:
         return GraphBroker(name, self.of, incarnation=incarnation, new_index=new_index)
 
-    def before(self, settings: dict[str, Any], path: object) -> FamilyHost:
-        del path
-        return GraphHost(GraphSettings(**settings))
-
     def load(self, dump: dict[str, Any], new_index: NewIndex) -> GraphBroker:
         return GraphBroker.load(dump, self.of, new_index=new_index)
 
@@ -95,10 +90,6 @@ class GraphHost(FamilyHost):
 
     def subscriptions(self, dump: dict[str, Any]) -> int:
         return sum(len(interests) for *_, interests in dump["records"])
-
-    def sizes(self, broker: GraphBroker) -> Mapping[str, tuple[int, str]]:
-        sizes = broker.sizes()
-        return {name: (getattr(sizes, name), text) for name, text in _SIZES.items()}
 
     def clients(self, broker: GraphBroker) -> Sequence[ClientFilters]:
         return [

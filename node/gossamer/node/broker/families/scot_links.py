@@ -164,10 +164,9 @@ class ScotNeighbours(Neighbours):
         if not isinstance(error, WrongNeighbourError):
             return None
         one = self.known.get(int(error.name, 16))
-        return None if one is None else (one, self._about_place(one, error))
-
-    def _about_place(self, one: Neighbour, error: WrongNeighbourError) -> str:
-        return f"broker {one.label!r} at {error.label} {error.reason}"
+        if one is None:
+            return None
+        return one, f"broker {one.label!r} at {error.label} {error.reason}"
 
     # How long is waited, and how long queues are
 
@@ -198,7 +197,6 @@ class ScotNeighbours(Neighbours):
                 self._engine().submit_first(WindowEnded(reports, waiting), self._noted)
 
     def _noted(self) -> None:
-        """The broker has taken note of the last window."""
         self._noting = False
 
     def _waiting(self) -> InputQueue | None:

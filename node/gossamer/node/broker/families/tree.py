@@ -44,11 +44,9 @@ class TreeNeighbours(Neighbours):
         one = self.source_of(effect)
         if one is None or not isinstance(effect.error, CycleError):
             return None
-        return one, self._about_cycle(effect.error)
-
-    def _about_cycle(self, error: Any) -> str:
+        error: Any = effect.error
         other = self.label(error.known.name) if not error.known.is_client else "a client here"
-        return (
+        return one, (
             f"this link would close a cycle: what {self.label(error.advertisement.broker)} "
             f"advertises came by way of {other} already, expected brokers to form a tree"
         )
@@ -58,12 +56,7 @@ class TreeNeighbours(Neighbours):
 
 
 def tables(broker: TreeBroker, label: Label) -> dict[str, Any]:
-    """The tables of a broker, each cut after `ROWS` rows.
-
-    Args:
-        broker: which is not changed.
-        label: names brokers for people.
-    """
+    """The tables of a broker, each cut after `ROWS` rows."""
     subscriptions = sorted(broker.subscriptions(), key=lambda one: (one.hop, one.order))
     advertisements = broker.advertisements()
     coverers = _coverers(broker.links())
@@ -135,15 +128,6 @@ def _coverers(links: Iterable[Link]) -> dict[Id, list[tuple[str, Id]]]:
 
 _MICROSECONDS: Final = 1_000_000
 
-_SIZES: Final[Mapping[str, str]] = {
-    "subscriptions": "Entries of the subscription table.",
-    "advertisements": "Entries of the advertisement table.",
-    "sent": "Subscriptions that stand at neighbours.",
-    "preserved": "Those of them that are kept for nobody.",
-    "statistics": "Publications in the statistics.",
-    "clients": "Clients attached.",
-}
-
 
 @frozen
 class TreeHost(FamilyHost):
@@ -153,6 +137,14 @@ class TreeHost(FamilyHost):
     registered = TREE
     codec = CODEC
     cyclic = False
+    tables_of: ClassVar[Mapping[str, str]] = {
+        "subscriptions": "Entries of the subscription table.",
+        "advertisements": "Entries of the advertisement table.",
+        "sent": "Subscriptions that stand at neighbours.",
+        "preserved": "Those of them that are kept for nobody.",
+        "statistics": "Publications in the statistics.",
+        "clients": "Clients attached.",
+    }
     counted: ClassVar[Counted] = {
         "sent": ("kind", "Messages sent to neighbours."),
         "received": ("kind", "Messages taken from neighbours."),
@@ -191,10 +183,6 @@ class TreeHost(FamilyHost):
     def load(self, dump: dict[str, Any], new_index: NewIndex) -> TreeBroker:
         return TreeBroker.load(dump, self.of, new_index=new_index)
 
-    def before(self, settings: dict[str, Any], path: object) -> FamilyHost:
-        del path
-        return TreeHost(TreeSettings(**settings))
-
     def go_on(
         self, before: FamilyHost, dump: dict[str, Any], new_index: NewIndex, now: int
     ) -> TreeBroker:
@@ -215,10 +203,6 @@ class TreeHost(FamilyHost):
 
     def subscriptions(self, dump: dict[str, Any]) -> int:
         return len(dump["subscriptions"])
-
-    def sizes(self, broker: TreeBroker) -> Mapping[str, tuple[int, str]]:
-        sizes = broker.sizes()
-        return {name: (getattr(sizes, name), text) for name, text in _SIZES.items()}
 
     def clients(self, broker: TreeBroker) -> Sequence[ClientFilters]:
         wanted = {entry.id: entry.filter for entry in broker.subscriptions()}

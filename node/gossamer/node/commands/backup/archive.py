@@ -34,14 +34,7 @@ _CHUNK: Final = 1 << 20
 
 @attrs.frozen
 class Item:
-    """A file in a backup.
-
-    Attributes:
-        name: without a folder.
-        mode: its rights.
-        size: bytes.
-        digest: SHA-256, hexadecimal.
-    """
+    """A file in a backup: name without a folder, rights, bytes, and SHA-256 in hexadecimal."""
 
     name: str
     mode: int

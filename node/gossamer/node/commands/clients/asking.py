@@ -5,18 +5,17 @@ from __future__ import annotations
 import codecs
 import re
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from operator import methodcaller
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-import trio
 from attrs import frozen
 
-from gossamer.client.errors import unwrapped
-from gossamer.node.commands.folder import address_of
+from gossamer.node.commands.folder import address_of, ask
 from gossamer.node.errors import CommandError, ConfigurationError, NodeError, TransportBroken
-from gossamer.node.local.client import LocalClient, open_client
+from gossamer.node.local.client import LocalClient
 from gossamer.protocol.content import filters
 from gossamer.protocol.kernel.errors import ExpressionError, ProtocolError
 
@@ -30,7 +29,6 @@ from gossamer.protocol.kernel.errors import ExpressionError, ProtocolError
 # unsubscribe cheap
 # unadvertise quotes
 
-
 MAX_BYTES: Final = 64 << 20
 _LINE: Final = re.compile(r"\s*(?P<word>\S+)(?:\s+(?P<rest>.*\S))?\s*")
 _LABELLED: Final = re.compile(r"(?P<label>\S+)(?:\s+(?P<text>.*))?")
@@ -38,12 +36,7 @@ _LABELLED: Final = re.compile(r"(?P<label>\S+)(?:\s+(?P<text>.*))?")
 
 @frozen
 class Operation:
-    """An operation and where it stands.
-
-    Attributes:
-        line: of the file, from 1.
-        carry_out: does it.
-    """
+    """An operation, and the line of the file, from 1, where it stands."""
 
     line: int
     carry_out: Callable[[LocalClient], Awaitable[object]]
@@ -51,8 +44,6 @@ class Operation:
 
 @frozen
 class _Part:
-    """A part of a line and the column where it begins."""
-
     text: str
     column: int
 
@@ -93,9 +84,10 @@ def _read_line(path: Path, number: int, line: str) -> Callable[[LocalClient], Aw
     start = found.start("rest") if found["rest"] else found.end("word")
     rest = _Part(found["rest"] or "", start + 1)
     try:
-        return _OPERATIONS[word](rest)
+        arguments = _OPERATIONS[word](rest)
     except _LineError as error:
         raise _refused(path, number, error.column, error.reason) from None
+    return methodcaller(word, *arguments)
 
 
 def _refused(path: Path, line: int, column: int, reason: str) -> CommandError:
@@ -108,13 +100,13 @@ class _LineError(Exception):
         super().__init__(reason)
 
 
-def _label(rest: _Part) -> str:
+def _label(rest: _Part) -> tuple[str]:
     found = _LABELLED.fullmatch(rest.text)
     if found is None:
         raise _LineError(rest.column, "expected a label")
     if found["text"]:
         raise _LineError(rest.column + found.start("text"), "expected nothing after the label")
-    return found["label"]
+    return (found["label"],)
 
 
 def _labelled_filter(rest: _Part) -> tuple[str, str]:
@@ -137,38 +129,19 @@ def _checked(
         raise _LineError(column, "this is nested too deeply") from None
 
 
-def _subscribe(rest: _Part) -> Callable[[LocalClient], Awaitable[object]]:
-    label, text = _labelled_filter(rest)
-    return lambda client: client.subscribe(label, text)
-
-
-def _advertise(rest: _Part) -> Callable[[LocalClient], Awaitable[object]]:
-    label, text = _labelled_filter(rest)
-    return lambda client: client.advertise(label, text)
-
-
-def _unsubscribe(rest: _Part) -> Callable[[LocalClient], Awaitable[object]]:
-    label = _label(rest)
-    return lambda client: client.unsubscribe(label)
-
-
-def _unadvertise(rest: _Part) -> Callable[[LocalClient], Awaitable[object]]:
-    label = _label(rest)
-    return lambda client: client.unadvertise(label)
-
-
-def _publish(rest: _Part) -> Callable[[LocalClient], Awaitable[object]]:
+def _values(rest: _Part) -> tuple[dict[str, object]]:
     values = _checked(filters.parse_publication, rest.text, rest.column)
     assert isinstance(values, dict)
-    return lambda client: client.publish(values)
+    return (values,)
 
 
-_OPERATIONS: Final = {
-    "advertise": _advertise,
-    "unadvertise": _unadvertise,
-    "subscribe": _subscribe,
-    "unsubscribe": _unsubscribe,
-    "publish": _publish,
+# How the arguments of each are read.
+_OPERATIONS: Final[Mapping[str, Callable[[_Part], tuple[Any, ...]]]] = {
+    "advertise": _labelled_filter,
+    "unadvertise": _label,
+    "subscribe": _labelled_filter,
+    "unsubscribe": _label,
+    "publish": _values,
 }
 
 
@@ -179,36 +152,22 @@ SHOWN: Final = 100
 UNKNOWN: Final = "it is not known whether this was done"
 
 
-@frozen(kw_only=True)
-class Whose:
-    """A client and one of its labels.
+def change(folder: Path | None, name: str, kind: str, label: str, *filter_text: str) -> None:
+    """Have a client advertise, unadvertise or unsubscribe; returns once its broker has stored that.
 
-    Attributes:
+    Args:
+        folder: of the node.
         name: of the client.
-        label: what it calls what it asks for or announces.
-    """
-
-    name: str
-    label: str
-
-
-def advertise(folder: Path | None, whose: Whose, filter_text: str) -> None:
-    """Announce what a client will publish; returns once its broker has stored that.
+        kind: which of the three.
+        label: what the client calls what it announces or asks for.
+        filter_text: of an advertisement.
 
     Raises:
         NodeError: no broker runs there, or it refuses.
     """
-    _with_client(folder, whose.name, lambda one: one.advertise(whose.label, filter_text))
-
-
-def unadvertise(folder: Path | None, whose: Whose) -> None:
-    """Take an advertisement back; raises as `advertise` does."""
-    _with_client(folder, whose.name, lambda one: one.unadvertise(whose.label))
-
-
-def unsubscribe(folder: Path | None, whose: Whose) -> None:
-    """Take a subscription back; raises as `advertise` does."""
-    _with_client(folder, whose.name, lambda one: one.unsubscribe(whose.label))
+    work: Callable[[LocalClient], Awaitable[None]]
+    work = methodcaller(kind, label, *filter_text)
+    ask(address_of(folder), work, name, aside=True)
 
 
 def run_batch(folder: Path | None, name: str | None, file: Path) -> str:
@@ -222,20 +181,18 @@ def run_batch(folder: Path | None, name: str | None, file: Path) -> str:
     operations = read_batch(file)
     begun: list[Operation] = []
 
-    async def run() -> str:
-        async with open_client(address_of(folder), name, aside=True, patience_s=0) as client:
-            with _progress(len(operations)) as show:
-                await _carry_out(client, operations, file, begun, show)
-        return f"done: {len(operations)} lines of {file}"
+    async def work(client: LocalClient) -> None:
+        with _progress(len(operations)) as show:
+            await _carry_out(client, operations, file, begun, show)
 
     try:
-        with unwrapped():
-            return trio.run(run)
+        ask(address_of(folder), work, name, aside=True)
     except KeyboardInterrupt:
         if begun:
             stopped = _stopped(file, begun[-1].line, UNKNOWN, len(begun) - 1)
             print(f"gossamer: {stopped}", file=sys.stderr)
         raise
+    return f"done: {len(operations)} lines of {file}"
 
 
 async def _carry_out(
@@ -265,20 +222,8 @@ def _stopped(file: Path, line: int, reason: str, done: int) -> CommandError:
     return CommandError(f"{file}, line {line}: {reason}; {before}")
 
 
-def _with_client(
-    folder: Path | None, name: str, work: Callable[[LocalClient], Awaitable[None]]
-) -> None:
-    async def run() -> None:
-        async with open_client(address_of(folder), name, aside=True, patience_s=0) as client:
-            await work(client)
-
-    with unwrapped():
-        trio.run(run)
-
-
 @contextmanager
 def _progress(total: int) -> Iterator[Callable[[int], None]]:
-    """Shows how many were done, where somebody is looking and it takes a while."""
     if not sys.stderr.isatty() or total < SHOWN:
         yield lambda _: None
         return

@@ -13,9 +13,8 @@ from typing import Any, Final, TextIO
 
 from attrs import define, field
 
-from gossamer.client.results import Payload
+from gossamer.client.results import Payload, ReceivedEvent
 from gossamer.node.errors import EventInputError
-from gossamer.node.local.client import ReceivedEvent
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.attributes import Attribute, BooleanAttribute, Numeric
 from gossamer.protocol.content.schema import Schema
@@ -47,12 +46,7 @@ def event_of_arguments(schema: Schema | None, arguments: Sequence[str]) -> dict[
     if schema is None:
         return _free_event(arguments)
     values: dict[str, object] = {}
-    for argument in arguments:
-        name, equals, text = argument.partition("=")
-        if not equals:
-            raise EventInputError(argument, "expected attribute=value, such as price=80.5")
-        if name in values:
-            raise EventInputError(argument, f"attribute {name!r} has a value already")
+    for argument, name, text in _pairs(arguments):
         try:
             attribute = schema[name]
         except ContentError as error:
@@ -130,17 +124,23 @@ def write_text(out: TextIO | TextIOBase, text: str) -> bool:
     return True
 
 
-def _free_event(arguments: Sequence[str]) -> dict[str, Any]:
-    if len(arguments) == 1 and not _PLAIN_ARGUMENT.match(arguments[0]):
-        return publication_of_text(arguments[0], arguments[0][:60])
-    values: dict[str, object] = {}
+def _pairs(arguments: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """Each argument, its attribute and the text of its value."""
+    names = set()
     for argument in arguments:
         name, equals, text = argument.partition("=")
         if not equals:
             raise EventInputError(argument, "expected attribute=value, such as price=80.5")
-        if name in values:
+        if name in names:
             raise EventInputError(argument, f"attribute {name!r} has a value already")
-        values[name] = _free_value(text)
+        names.add(name)
+        yield argument, name, text
+
+
+def _free_event(arguments: Sequence[str]) -> dict[str, Any]:
+    if len(arguments) == 1 and not _PLAIN_ARGUMENT.match(arguments[0]):
+        return publication_of_text(arguments[0], arguments[0][:60])
+    values = {name: _free_value(text) for _, name, text in _pairs(arguments)}
     return _exact(values, " ".join(arguments))
 
 
@@ -219,11 +219,7 @@ class _Kind:
 
 @define
 class Refusals:
-    """Why lines were not published.
-
-    Attributes:
-        listed: how many have been named.
-    """
+    """Why lines were not published."""
 
     listed: int = 0
     _kinds: dict[str, _Kind] = field(factory=dict)

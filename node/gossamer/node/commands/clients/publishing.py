@@ -15,8 +15,9 @@ import trio
 from attrs import define, field
 
 from gossamer.client.errors import unwrapped
+from gossamer.client.frames import BROKER
 from gossamer.client.link import LocalAddress
-from gossamer.client.results import LastMark
+from gossamer.client.results import LastMark, Outcome
 from gossamer.node.commands.clients.event_text import (
     Refusals,
     event_of_arguments,
@@ -24,7 +25,7 @@ from gossamer.node.commands.clients.event_text import (
     write_text,
 )
 from gossamer.node.commands.clients.table_events import opened_table
-from gossamer.node.commands.folder import address_of
+from gossamer.node.commands.folder import address_of, ask
 from gossamer.node.errors import (
     ConfigurationError,
     EventInputError,
@@ -33,8 +34,7 @@ from gossamer.node.errors import (
     TransportBroken,
     UnacknowledgedError,
 )
-from gossamer.node.local.client import LocalClient, Outcome, open_client
-from gossamer.node.local.frames import BROKER
+from gossamer.node.local.client import LocalClient, open_client
 from gossamer.protocol.content.limits import MAX_EVENTS, MAX_PAYLOAD_BYTES
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.values import Payload, Value
@@ -202,15 +202,13 @@ def publish_one(
         NodeError: no node runs there, or it refuses.
     """
 
-    async def run(address: LocalAddress) -> tuple[str, bool]:
-        async with open_client(address, name, aside=True, patience_s=0) as client:
-            _check_name(client, name)
-            values = event_of_arguments(client.schema, arguments)
-            id_ = await client.publish(values, payload=payload, last=last)
-            return id_, client.alone > 0
+    async def work(client: LocalClient) -> tuple[str, bool]:
+        _check_name(client, name)
+        values = event_of_arguments(client.schema, arguments)
+        id_ = await client.publish(values, payload=payload, last=last)
+        return id_, client.alone > 0
 
-    with unwrapped():
-        return trio.run(run, address_of(folder))
+    return ask(address_of(folder), work, name, aside=True)
 
 
 def read_payload(source: str, content_type: str) -> Payload:
@@ -236,11 +234,6 @@ def publish_lines(folder: Path | None, source: str, name: str | None = None) -> 
     Number and id of each line that was acknowledged go to standard output as soon as they are
     known, sentences about the others to standard error.
 
-    Args:
-        folder: of the node.
-        source: the file, or "-".
-        name: the client's, as of `publish_one`.
-
     Returns the exit code: 0 if all were acknowledged, `EXIT_BAD_INPUT` if there were lines that
     are no events or that the node refused, else `EXIT_UNACKNOWLEDGED`. And how many events the
     node alone holds.
@@ -255,12 +248,6 @@ def publish_table(
     folder: Path | None, workload: Path, columns: Sequence[str], name: str | None = None
 ) -> tuple[int, int]:
     """Publish the events of a workload, as `publish_lines` does those of a file.
-
-    Args:
-        folder: of the node.
-        workload: a folder, see `table_events`.
-        columns: what is published of each row.
-        name: the client's, as of `publish_one`.
 
     Raises:
         EventInputError: the workload has no such events.
@@ -412,7 +399,6 @@ def _opened(source: str, flag: str) -> Iterator[int]:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int], None]]:
-    """Shows how many were published, where somebody is looking."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return

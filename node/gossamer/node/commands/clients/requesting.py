@@ -7,24 +7,25 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import trio
-from attrs import frozen
 
 from gossamer.client.errors import unwrapped
-from gossamer.client.results import TEXT_TYPE, Payload, Reply, Request, Requests
+from gossamer.client.link import LocalAddress
+from gossamer.client.results import Payload, Reply, Request, Requests
 from gossamer.command.waiting import waiting
 from gossamer.node.commands.clients.event_text import (
     event_of_arguments,
     line_of_event,
     write_text,
 )
-from gossamer.node.commands.clients.subscribing import Wanted, taken
-from gossamer.node.commands.folder import address_of
+from gossamer.node.commands.clients.subscribing import Wanted, taken, tell_change
+from gossamer.node.commands.folder import address_of, ask
 from gossamer.node.errors import RefusedByNodeError
-from gossamer.node.local.client import CONNECTED, open_client
+from gossamer.node.local.client import LocalClient, open_client
 from gossamer.protocol.content.limits import MAX_PAYLOAD_BYTES
 from gossamer.protocol.content.values import Payload as CheckedPayload
 
@@ -33,48 +34,24 @@ JSON_TYPE: Final = "application/json"
 REASON_BYTES: Final = 2048
 
 
-@frozen(kw_only=True)
-class Asked:
-    """What `gossamer request` was asked for.
+def request(
+    folder: Path | None,
+    arguments: Sequence[str],
+    payload: CheckedPayload | None,
+    *,
+    timeout_s: float,
+    count: int,
+    raw: bool,
+) -> bool:
+    """Publish a request and print the replies; return whether all came, none of a failure.
 
-    Attributes:
+    Args:
+        folder: of the node.
         arguments: the event, as of `gossamer pub`.
         payload: what it carries.
         timeout_s: for how long to wait for replies.
-        replies: how many to wait for.
+        count: how many to wait for.
         raw: whether the bytes of replies are printed as they are.
-    """
-
-    arguments: Sequence[str]
-    payload: CheckedPayload | None = None
-    timeout_s: float = 10.0
-    replies: int = 1
-    raw: bool = False
-
-
-@frozen(kw_only=True)
-class Offered:
-    """What `gossamer reply` was asked for.
-
-    Attributes:
-        expression: which requests are replied to.
-        command: for the shell; reads the request and prints the reply. None replies the request.
-        content_type: of what the command prints.
-        name: under which the node keeps requests while this does not run.
-        group: queue group, one of which replies to each request; None: of none.
-        count: requests after which it ends; None never does.
-    """
-
-    expression: str
-    command: str | None
-    content_type: str = TEXT_TYPE
-    name: str | None = None
-    group: str | None = None
-    count: int | None = None
-
-
-def request(folder: Path | None, asked: Asked) -> bool:
-    """Publish a request and print the replies; return whether all came, none of a failure.
 
     Raises:
         NoReplyError: none came in time.
@@ -82,55 +59,57 @@ def request(folder: Path | None, asked: Asked) -> bool:
         EventInputError: the arguments describe no event.
     """
 
-    async def run() -> list[Reply]:
-        async with open_client(address_of(folder), patience_s=0) as client:
-            values = event_of_arguments(client.schema, asked.arguments)
-            return await client.request(
-                values, payload=asked.payload, timeout_s=asked.timeout_s, replies=asked.replies
-            )
+    async def work(client: LocalClient) -> list[Reply]:
+        values = event_of_arguments(client.schema, arguments)
+        return await client.request(values, payload=payload, timeout_s=timeout_s, replies=count)
 
-    with unwrapped(), waiting("waiting for replies"):
-        replies = trio.run(run)
+    with waiting("waiting for replies"):
+        replies = ask(address_of(folder), work)
     for one in replies:
-        _print(one, raw=asked.raw)
-    if len(replies) < asked.replies:
-        came = f"{len(replies)} of {asked.replies} replies came within {asked.timeout_s:g} s"
+        _print(one, raw=raw)
+    if len(replies) < count:
+        came = f"{len(replies)} of {count} replies came within {timeout_s:g} s"
         print(f"gossamer: {came}", file=sys.stderr)
-    return len(replies) == asked.replies and not any(one.failed for one in replies)
+    return len(replies) == count and not any(one.failed for one in replies)
 
 
-def reply(folder: Path | None, offered: Offered) -> None:
+def reply(folder: Path | None, wanted: Wanted, command: str | None, content_type: str) -> None:
     """Reply to requests until there were enough of them.
+
+    Args:
+        folder: of the node.
+        wanted: which requests are replied to.
+        command: for the shell; reads the request and prints the reply. None replies the request.
+        content_type: of what the command prints.
 
     Raises:
         NodeError: no node runs there, or it refuses.
     """
     with unwrapped():
-        trio.run(_reply, folder, offered)
+        trio.run(_reply, address_of(folder), wanted, command, content_type)
 
 
-async def _reply(folder: Path | None, offered: Offered) -> None:
-    address, left = address_of(folder), offered.count
-    wanted = Wanted(
-        expression=offered.expression, name=offered.name, label="reply", group=offered.group
-    )
+async def _reply(
+    address: LocalAddress, wanted: Wanted, command: str | None, content_type: str
+) -> None:
+    left = wanted.count
     # Apart from the subscription, since events that are not taken yet hold up answers.
     async with open_client(address) as replier:
         replier.check_peer("requests")
-        async with taken(address, wanted, _tell) as events:
+        async with taken(address, wanted, partial(tell_change, connected="replying")) as events:
             requests = Requests(events, replier)
             while left is None or left > 0:
-                await _deal_with(await anext(requests), offered)
+                await _deal_with(await anext(requests), command, content_type)
                 left = None if left is None else left - 1
 
 
-async def _deal_with(one: Request, offered: Offered) -> None:
+async def _deal_with(one: Request, command: str | None, content_type: str) -> None:
     line = line_of_event(one.event)
     try:
-        if offered.command is None:
+        if command is None:
             await one.reply(Payload(line.encode(), JSON_TYPE))
         else:
-            await _run(one, offered.command, line, offered.content_type)
+            await _run(one, command, line, content_type)
     except RefusedByNodeError as error:
         print(f"gossamer: request {one.event.id}: {error}", file=sys.stderr)
 
@@ -173,10 +152,3 @@ def _content(payload: Payload) -> dict[str, str]:
         except UnicodeDecodeError:
             pass
     return {"base64": base64.b64encode(payload.data).decode()}
-
-
-def _tell(change: str) -> None:
-    if change == CONNECTED:
-        print("gossamer: replying", file=sys.stderr)
-    else:
-        print(f"gossamer: without the node ({change}); trying again", file=sys.stderr)

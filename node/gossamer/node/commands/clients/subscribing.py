@@ -13,20 +13,22 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Final, Protocol, TextIO
+from typing import Any, Final, TextIO
 
 import trio
 from attrs import frozen
 
+from gossamer.client.client import Subscription
 from gossamer.client.errors import unwrapped
+from gossamer.client.frames import LAST, NEW, RETAINED
 from gossamer.client.link import LocalAddress
+from gossamer.client.links import CONNECTED
+from gossamer.client.results import ReceivedEvent
 from gossamer.node.commands.clients.event_text import line_of_event, write_text
-from gossamer.node.commands.folder import address_of
+from gossamer.node.commands.folder import address_of, ask
 from gossamer.node.config.file import load
 from gossamer.node.errors import EventInputError
-from gossamer.node.local.client import CONNECTED, LocalClient, ReceivedEvent, open_client
-from gossamer.node.local.durable import follow
-from gossamer.node.local.frames import LAST, NEW, RETAINED
+from gossamer.node.local.client import LocalClient, open_client
 
 # Events as files of JSON lines that appear whole: what `gossamer spark stream` follows.
 #
@@ -36,7 +38,6 @@ from gossamer.node.local.frames import LAST, NEW, RETAINED
 # A file is written under a hidden name and renamed when it is full or old enough, so that a reader
 # never sees half of one. What a process that was killed has left is finished by the next one of the
 # same subscriber; a line that it had not finished is dropped, as its event was not acknowledged.
-
 
 SUBSCRIPTION_FILE: Final = "subscription.json"
 _SUFFIX: Final = ".jsonl"
@@ -201,32 +202,6 @@ class Wanted:
     within: float | None = None
 
 
-class Taken(Protocol):
-    """Events as they are taken."""
-
-    async def __anext__(self) -> ReceivedEvent:
-        """The next one."""
-        ...
-
-    async def acknowledge(self, event: ReceivedEvent) -> None:
-        """Say that it is dealt with."""
-
-
-@frozen
-class SettledEvents:
-    """Events that are acknowledged each by itself: of a queue group, or in order."""
-
-    _client: LocalClient
-
-    async def __anext__(self) -> ReceivedEvent:
-        """The next one."""
-        return await self._client.events.receive()
-
-    async def acknowledge(self, event: ReceivedEvent) -> None:
-        """Say that it is dealt with."""
-        await self._client.settle(event)
-
-
 def subscribe(folder: Path | None, wanted: Wanted) -> None:
     """Print events until there are enough of them, or nobody reads them.
 
@@ -234,43 +209,44 @@ def subscribe(folder: Path | None, wanted: Wanted) -> None:
         NodeError: no node runs there, or it refuses.
     """
     with unwrapped():
-        trio.run(print_events, address_of(folder), wanted, sys.stdout, _tell)
+        trio.run(print_events, address_of(folder), wanted, sys.stdout, tell_change)
 
 
-@frozen(kw_only=True)
-class Files:
-    """Where events go that are written to files.
+def subscribe_into(
+    folder: Path | None,
+    wanted: Wanted,
+    into: Path,
+    subscriber: str | None,
+    *,
+    every_s: float,
+    most: int,
+) -> None:
+    """Write events to files until there are enough of them; raises as `subscribe`.
 
-    Attributes:
-        folder: of all subscribers.
+    Args:
+        folder: of the node.
+        wanted: what was asked for.
+        into: folder of all subscribers.
         subscriber: the name of this one; that of the peer's folder if None.
         every_s, most: age and lines at which a file is finished.
-    """
-
-    folder: Path
-    subscriber: str | None
-    every_s: float
-    most: int
-
-
-def subscribe_into(folder: Path | None, wanted: Wanted, files: Files) -> None:
-    """Write events to files until there are enough of them; raises as `subscribe`.
 
     Raises:
         EventInputError: the subscriber's name is none for files.
         OSError: the files cannot be written.
     """
     address = address_of(folder)
-    subscriber = files.subscriber or load(folder).config.identity.folder.resolve().name
-    out = EventFiles(files.folder, subscriber, every_s=files.every_s, most=files.most)
+    subscriber = subscriber or load(folder).config.identity.folder.resolve().name
+    out = EventFiles(into, subscriber, every_s=every_s, most=most)
 
     async def run() -> None:
         async with open_client(address) as client:
             schema = client.schema
         out.describe(wanted.expression, None if schema is None else schema.to_mapping())
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_finish_old, out, files.every_s)
-            await print_events(address, wanted, out, _tell, lambda one: _filed(one, subscriber))
+            nursery.start_soon(_finish_old, out, every_s)
+            await print_events(
+                address, wanted, out, tell_change, lambda one: _filed(one, subscriber)
+            )
             nursery.cancel_scope.cancel()
 
     with unwrapped(), out:
@@ -295,13 +271,7 @@ def forget(folder: Path | None, name: str) -> None:
     Raises:
         NodeError: no node runs there, or the name is in use.
     """
-
-    async def run() -> None:
-        async with open_client(address_of(folder), name, patience_s=0) as client:
-            await client.forget()
-
-    with unwrapped():
-        trio.run(run)
+    ask(address_of(folder), LocalClient.forget, name)
 
 
 def leave_group(folder: Path | None, group: str, expression: str) -> None:
@@ -310,39 +280,38 @@ def leave_group(folder: Path | None, group: str, expression: str) -> None:
     Raises:
         NodeError: no node runs there, or it is not of the group, or has workers of it.
     """
-
-    async def run() -> None:
-        async with open_client(address_of(folder), patience_s=0) as client:
-            await client.leave(group, expression)
-
-    with unwrapped():
-        trio.run(run)
+    ask(address_of(folder), lambda client: client.leave(group, expression))
 
 
 @asynccontextmanager
 async def taken(
-    address: LocalAddress, wanted: Wanted, tell: Callable[[str], None]
-) -> AsyncIterator[Taken]:
+    address: LocalAddress, wanted: Wanted, tell: Callable[[str], None] = lambda _: None
+) -> AsyncIterator[Subscription]:
     """The events that were asked for, over as many connections as it takes.
 
+    With a name nothing is missed that the node was given for it, whether the node or the connection
+    was away: the node keeps what is not acknowledged. Those of a group or in order are acknowledged
+    each by itself. Without a name those come that match while it is connected.
+
+    Args:
+        address: where the node's socket is.
+        wanted: what was asked for.
+        tell: told `CONNECTED`, or why the connection was lost.
+
     Raises:
-        NodeError: as of `follow`.
+        NodeError: as of `open_client` and `Session.subscribe`, on the first connection; later ones
+            are tried until the node refuses for good.
     """
     start = LAST if wanted.last else RETAINED if wanted.retained else NEW
-    if wanted.group is not None or wanted.ordered:
-        async with open_client(
-            address, wanted.name, ordered=wanted.ordered, patience_s=math.inf, on_change=tell
-        ) as client:
-            if wanted.group is None:
-                await client.subscribe(wanted.label, wanted.expression, start)
-            else:
-                await client.join(wanted.label, wanted.expression, wanted.group, wanted.ahead)
-            tell(CONNECTED)
-            yield SettledEvents(client)
-        return
-    expressions = {wanted.label: wanted.expression}
-    async with follow(address, expressions, wanted.name, start, tell, wanted.within) as events:
-        yield events
+    async with open_client(
+        address, wanted.name, ordered=wanted.ordered, patience_s=math.inf, on_change=tell
+    ) as client:
+        if wanted.group is None:
+            await client.subscribe(wanted.label, wanted.expression, start, wanted.within)
+        else:
+            await client.join(wanted.label, wanted.expression, wanted.group, wanted.ahead)
+        tell(CONNECTED)
+        yield Subscription(client, by_id=wanted.group is not None or wanted.ordered)
 
 
 async def print_events(
@@ -363,8 +332,9 @@ async def print_events(
             left = None if left is None else left - 1
 
 
-def _tell(change: str) -> None:
+def tell_change(change: str, connected: str = "subscribed") -> None:
+    """Say that the connection is there, or was lost and why."""
     if change == CONNECTED:
-        print("gossamer: subscribed", file=sys.stderr)
+        print(f"gossamer: {connected}", file=sys.stderr)
     else:
         print(f"gossamer: without the node ({change}); trying again", file=sys.stderr)

@@ -6,19 +6,18 @@ import time
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import trio
 from rich.console import Console
 
-from gossamer.client.errors import unwrapped
 from gossamer.command.waiting import waiting
+from gossamer.node.commands.folder import ask, host_and_port
 from gossamer.node.config.broker import BROKER, family_named
 from gossamer.node.config.checks import (
     DEFAULT_JOIN_PORT,
     DEFAULT_PAGE_PORT,
     DEFAULT_PORT,
-    parse_address,
 )
 from gossamer.node.config.file import config_table, load
 from gossamer.node.config.node import NodeConfig
@@ -27,13 +26,12 @@ from gossamer.node.doctor.local import Here, Signs, check_machine, diagnose_here
 from gossamer.node.doctor.remote import Greeting, Probes, diagnose
 from gossamer.node.errors import (
     CertificateError,
-    ConfigurationError,
     NodeError,
     PeerRefused,
     StoreError,
 )
 from gossamer.node.local.address import is_locked, local_address
-from gossamer.node.local.client import open_client
+from gossamer.node.local.client import LocalClient
 from gossamer.node.local.history import FILE_NAME as HISTORY
 from gossamer.node.peer.cluster_info import cluster_schema, schema_fingerprint
 from gossamer.node.peer.persistence import LAST_GAP, read_gap
@@ -104,7 +102,9 @@ def doctor(folder: Path | None, peers: Sequence[str], *, as_json: bool) -> bool:
         NodeError: there is no membership to look with in the folder that was named, or none to
             reach others with.
     """
-    asked = [_parse(text) for text in peers]
+    expected = "an address such as 192.168.1.7:7710 (this peer's own folder goes after --folder)"
+    what = "the peer to look at"
+    asked = [host_and_port(text, what, DEFAULT_PORT, expected) for text in peers]
     with waiting("examining"):
         if folder is None and not peers and not _is_node(load(None).config.identity.folder):
             sections = _around(Path("."))
@@ -166,16 +166,9 @@ def _is_node(folder: Path) -> bool:
 
 
 def _ask_node(config: NodeConfig) -> Finding:
-    """What the node that runs says of itself."""
-
-    async def ask() -> dict[str, Any]:
-        address = local_address(config.identity.folder, config.local)
-        async with open_client(address, patience_s=0) as client:
-            return await client.status()
-
     try:
-        with unwrapped():
-            said = trio.run(ask)
+        address = local_address(config.identity.folder, config.local)
+        said = ask(address, LocalClient.status)
     except NodeError as error:
         return Finding("node", False, f"it runs and does not answer: {error}")
     what = f"it has run for {said['uptime_s']:.0f} s, with {said['connections']} connections"
@@ -282,13 +275,3 @@ def _here(config: NodeConfig, member: Membership) -> Here:
         interface=config.listen.interface,
         multicast=config.discovery.multicast,
     )
-
-
-def _parse(text: str) -> tuple[str, int]:
-    try:
-        return parse_address(text, DEFAULT_PORT)
-    except ValueError:
-        expected = (
-            "an address such as 192.168.1.7:7710 (this peer's own folder goes after --folder)"
-        )
-        raise ConfigurationError("", "the peer to look at", text, expected) from None

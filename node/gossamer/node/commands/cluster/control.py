@@ -8,14 +8,14 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import trio
 
 from gossamer.client.errors import unwrapped
 from gossamer.client.link import LocalAddress
 from gossamer.command.waiting import waiting
-from gossamer.node.commands.folder import address_of
+from gossamer.node.commands.folder import address_of, ask
 from gossamer.node.errors import (
     HandshakeFailed,
     NodeNotRunningError,
@@ -23,7 +23,7 @@ from gossamer.node.errors import (
     TransportBroken,
 )
 from gossamer.node.local.address import until_unlocked
-from gossamer.node.local.client import open_client
+from gossamer.node.local.client import LocalClient, open_client
 
 
 def reload(folder: Path | None, *, as_json: bool) -> None:
@@ -32,13 +32,7 @@ def reload(folder: Path | None, *, as_json: bool) -> None:
     Raises:
         NodeError: no node runs there, or the configuration cannot be read; it goes on as before.
     """
-
-    async def ask() -> dict[str, Any]:
-        async with open_client(address_of(folder), patience_s=0) as client:
-            return await client.reload()
-
-    with unwrapped():
-        said = trio.run(ask)
+    said = ask(address_of(folder), LocalClient.reload)
     if as_json:
         print(json.dumps(said))
         return
@@ -78,7 +72,6 @@ def stop(folder: Path | None) -> None:
 
 
 # `gossamer node ready`: wait for nodes that were just started, as scripts need it.
-
 
 LOOK_AGAIN_S: Final = 0.1
 # What a node answers, or is found to do, while it starts or is busy.

@@ -18,9 +18,9 @@ from rich.tree import Tree
 from gossamer.client.errors import unwrapped
 from gossamer.client.link import LocalAddress
 from gossamer.command.tables import FittingTable
-from gossamer.node.commands.folder import address_of
+from gossamer.node.commands.folder import address_of, ask
 from gossamer.node.doctor.failures import printable
-from gossamer.node.local.client import open_client
+from gossamer.node.local.client import LocalClient, open_client
 
 WATCH_S: Final = 0.5
 
@@ -35,7 +35,7 @@ def members(folder: Path | None, *, watch: bool, as_json: bool) -> None:
     """
     address = address_of(folder)
     with unwrapped():
-        said = trio.run(_ask, address)
+        said = ask(address, LocalClient.members)
         if as_json and not watch:
             print(json.dumps(said["members"], indent=2))
             return
@@ -84,11 +84,6 @@ def line_of(change: Mapping[str, Any]) -> str:
     who = f"{change['name']} ({change['key']})" if change["name"] else change["key"]
     why = f" ({change['cause']})" if change["cause"] else ""
     return printable(f"{_moment(change['at'])} {who} {_WORDS[change['change']]}{why}")
-
-
-async def _ask(address: LocalAddress) -> dict[str, Any]:
-    async with open_client(address, patience_s=0) as client:
-        return await client.members()
 
 
 async def _watch(
@@ -176,12 +171,10 @@ def trace(folder: Path | None, event: str | None, *, as_json: bool) -> None:
         NodeError: no broker runs there, or it does not remember the publication.
     """
 
-    async def ask() -> Any:
-        async with open_client(address_of(folder), patience_s=0) as client:
-            return await (client.tables() if event is None else client.trace(event))
+    async def work(client: LocalClient) -> Any:
+        return await (client.tables() if event is None else client.trace(event))
 
-    with unwrapped():
-        told = trio.run(ask)
+    told = ask(address_of(folder), work)
     if as_json:
         print(json.dumps(told, indent=2))
     elif event is None:

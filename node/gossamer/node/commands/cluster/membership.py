@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -12,9 +11,9 @@ from typing import Final
 import attrs
 import trio
 
-from gossamer.node.commands.folder import address_of
+from gossamer.node.commands.folder import address_of, host_and_port
 from gossamer.node.config.broker import families, family_names
-from gossamer.node.config.checks import DEFAULT_JOIN_PORT, DEFAULT_PORT, is_loopback, parse_address
+from gossamer.node.config.checks import DEFAULT_JOIN_PORT, DEFAULT_PORT, is_loopback
 from gossamer.node.config.file import CONFIG_NAME, load
 from gossamer.node.config.node import PRESETS, NodeConfig, Protocol
 from gossamer.node.errors import ClusterFolderError, ConfigurationError, NodeNotRunningError
@@ -26,7 +25,7 @@ from gossamer.node.peer.cluster_info import (
     read_schema_file,
     write_cluster_info,
 )
-from gossamer.node.security.cluster import ClusterFolder, open_membership
+from gossamer.node.security.cluster import ClusterFolder
 from gossamer.node.security.identity import ADDRESSES, Address, write_file
 from gossamer.node.security.joining import commands as security
 from gossamer.node.security.joining.join_protocol import read_token
@@ -34,7 +33,6 @@ from gossamer.node.transport.base import Address as HostAndPort
 from gossamer.protocol.kernel.errors import ConfigError, choice
 
 # The node.toml that `init` and `join` write: few settings, with comments that name the others.
-
 
 _TEXT: Final = """\
 # This peer's configuration. 'gossamer node check {folder}' shows every setting with its value and
@@ -289,12 +287,11 @@ def invite(folder: Path | None, addresses: Sequence[str], lifetime_s: float) -> 
         NodeError, ConfigError: this peer cannot invite, or has no address to be joined at.
     """
     config = load(folder).config
-    found = tuple(_parse(text) for text in addresses) or _join_addresses(config)
+    found = tuple(_at(text) for text in addresses) or _join_addresses(config)
     return security.invite(config.identity.folder, found[:ADDRESSES], lifetime_s)
 
 
 def _ports_said(first: FirstConfig) -> list[str]:
-    """Where the peer listens, if not where its preset does."""
     if first.addresses is None:
         return []
     return [f"it listens at {first.addresses[0]}, its page is at {first.page}"]
@@ -359,19 +356,10 @@ def _init_several(
     ]
 
 
-def _parse(text: str) -> Address:
-    try:
-        host, port = parse_address(text, DEFAULT_JOIN_PORT)
-    except ValueError:
-        expected = "a host and port such as 192.168.1.7:7712"
-        raise ConfigurationError("", "--address", text, expected) from None
-    return host, port
-
-
 def _join_addresses(config: NodeConfig) -> tuple[Address, ...]:
     """Where the peer takes join requests: as it says itself, if it runs."""
     try:
-        return tuple(map(_parse, trio.run(_ask_addresses, config)))
+        return tuple(map(_at, trio.run(_ask_addresses, config)))
     except NodeNotRunningError:
         pass
     if any(port == 0 for _, port in config.listen.join_endpoints):
@@ -380,6 +368,10 @@ def _join_addresses(config: NodeConfig) -> tuple[Address, ...]:
             config.identity.folder, f"{reason}; start it, or name one by --address"
         )
     return reachable(config.listen.join_endpoints, config)
+
+
+def _at(text: str) -> Address:
+    return host_and_port(text, "--address", DEFAULT_JOIN_PORT)
 
 
 async def _ask_addresses(config: NodeConfig) -> list[str]:
@@ -407,10 +399,3 @@ def join_material(config: NodeConfig, addresses: Sequence[object]) -> bytes:
     """The notes for those who join by this peer, which can be found at ``addresses``."""
     kept = read_cluster_info(ClusterFolder(config.identity.folder))
     return ClusterInfo(kept.schema, tuple(map(str, addresses))).to_bytes()
-
-
-def expires_s(config: NodeConfig) -> float | None:
-    """Seconds until the peer's certificate expires, None without certificates."""
-    if config.listen.plain_text:
-        return None
-    return open_membership(config.identity.folder).certificate.not_after - time.time()

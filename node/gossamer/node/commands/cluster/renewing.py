@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Final
 
 import trio
-from attrs import frozen
 
 from gossamer.client.errors import unwrapped
-from gossamer.node.config.checks import DEFAULT_JOIN_PORT, parse_address
+from gossamer.node.commands.folder import host_and_port
+from gossamer.node.config.checks import DEFAULT_JOIN_PORT
 from gossamer.node.config.file import load
 from gossamer.node.errors import ClusterFolderError, ConfigurationError, JoinError
 from gossamer.node.peer.cluster_info import read_cluster_info
@@ -32,45 +32,40 @@ from gossamer.node.store import Store
 STDIN: Final = "-"
 
 
-@frozen(kw_only=True)
-class Way:
-    """How to renew; at most one of them is given.
+def renew(
+    folder: Path | None, at: Sequence[str], *, request: bool, grant: str | None, take: str | None
+) -> str:
+    """Renew the certificate of the peer in ``folder``, or do a step of that; what to print.
 
-    Attributes:
+    Args:
+        folder: of the peer.
         at: where the holder of the authority's key takes join requests.
         request: print a request for the holder, and nothing else.
         grant: file of a request to answer, where the authority's key is.
         take: file of an answer.
-    """
-
-    at: Sequence[str] = ()
-    request: bool = False
-    grant: str | None = None
-    take: str | None = None
-
-
-def renew(folder: Path | None, way: Way) -> str:
-    """Renew the certificate of the peer in ``folder``, or do a step of that; what to print.
 
     Raises:
         SecurityError: it is not renewed, and why.
         ConfigurationError: a file or an address is none.
         StoreError: the state file cannot be used.
     """
-    if sum(map(bool, (way.at, way.request, way.grant, way.take))) > 1:
+    if sum(map(bool, (at, request, grant, take))) > 1:
         expected = "one of --at, --request, --grant and --take"
         raise ConfigurationError("", "the options", "several", expected, "several ways at once")
     config = load(folder).config
     member = open_membership(config.identity.folder)
-    if way.request:
+    if request:
         return request_of(member, config.identity.name).to_text().rstrip("\n")
-    if way.grant is not None:
-        return _grant(member, way.grant)
-    if way.take is not None:
-        return _keep(member, accept(member, Renewed.from_text(_read(way.take)), time.time()))
+    if grant is not None:
+        return _grant(member, grant)
+    if take is not None:
+        return _keep(member, accept(member, Renewed.from_text(_read(take)), time.time()))
     if member.folder.authority_key.exists():
         return _renew_here(member)
-    return _renew_at(member, [_parse(text) for text in way.at] or _known(member))
+    return _renew_at(
+        member,
+        [_at(text) for text in at] or _known(member),
+    )
 
 
 def _grant(member: Membership, source: str) -> str:
@@ -119,21 +114,19 @@ def _authority_said(member: Membership) -> str:
     )
 
 
+def _at(text: str) -> Address:
+    return host_and_port(text, "--at", DEFAULT_JOIN_PORT)
+
+
 def _known(member: Membership) -> list[Address]:
     """Where the peer that admitted this one took join requests."""
     try:
-        return [_parse(text) for text in read_cluster_info(member.folder).join_addresses]
+        return [
+            host_and_port(text, "--at", DEFAULT_JOIN_PORT)
+            for text in read_cluster_info(member.folder).join_addresses
+        ]
     except ClusterFolderError:
         return []
-
-
-def _parse(text: str) -> Address:
-    try:
-        host, port = parse_address(text, DEFAULT_JOIN_PORT)
-    except ValueError:
-        expected = "a host and port such as 192.168.1.7:7712"
-        raise ConfigurationError("", "--at", text, expected) from None
-    return host, port
 
 
 def _read(source: str) -> str:

@@ -24,11 +24,11 @@ from gossamer.client.frames import BROKER
 from gossamer.client.link import LocalAddress
 from gossamer.command.tables import FittingTable
 from gossamer.node.commands.cluster.listing import short_text, slim_table, span_text, trip_text
-from gossamer.node.commands.folder import address_of
+from gossamer.node.commands.folder import address_of, ask
 from gossamer.node.doctor.failures import printable
 from gossamer.node.errors import NodeError
 from gossamer.node.local.client import LocalClient, open_client
-from gossamer.node.monitoring.metric_labels import LINKS
+from gossamer.node.monitoring.metrics import LINKS
 
 # The cluster on a terminal: who answered, what they do, and who is where on the ring.
 
@@ -153,13 +153,7 @@ def status(folder: Path | None, *, as_json: bool) -> None:
     Raises:
         NodeError: no node runs there.
     """
-
-    async def ask(address: LocalAddress) -> dict[str, Any]:
-        async with open_client(address, patience_s=0) as client:
-            return await client.status()
-
-    with unwrapped():
-        said = trio.run(ask, address_of(folder))
+    said = ask(address_of(folder), LocalClient.status)
     if as_json:
         print(json.dumps(said, indent=2))
     else:
@@ -190,7 +184,7 @@ def top(
             trio.run(_print_lines, address, look, interval_s, once)
             return
         if once:
-            console.print(look.picture(trio.run(_ask_once, address, look)))
+            console.print(look.picture(ask(address, look.ask)))
             return
         try:
             with Live(console=console, screen=console.is_terminal) as live:
@@ -237,11 +231,6 @@ def picture(snapshot: Mapping[str, Any]) -> Group:
     )
 
 
-async def _ask_once(address: LocalAddress, look: Look) -> dict[str, Any]:
-    async with open_client(address, patience_s=0) as client:
-        return await look.ask(client)
-
-
 async def _print_lines(address: LocalAddress, look: Look, interval_s: float, once: bool) -> None:
     """Print what is shown as a line, and then another one every so often, over restarts too."""
     async with open_client(address, patience_s=0 if once else math.inf) as client:
@@ -254,26 +243,24 @@ async def _print_lines(address: LocalAddress, look: Look, interval_s: float, onc
 
 async def _show(address: LocalAddress, look: Look, interval_s: float, live: Live) -> None:
     """Keep ``live`` up to date; a node that is away is waited for, once it was there."""
-    live.update(look.picture(await _ask_once(address, look)))
+    was_there = False
     while True:
         try:
             async with open_client(address, patience_s=0) as client:
                 while True:
                     live.update(look.picture(await look.ask(client)))
+                    was_there = True
                     await trio.sleep(interval_s)
         except NodeError as error:
+            if not was_there:
+                raise
             live.update(Text(f"the node is away: {error}"))
             await trio.sleep(RETRY_S)
 
 
 @frozen
 class Look:
-    """What `top` shows.
-
-    Attributes:
-        ask: the node for it.
-        picture: of the answer.
-    """
+    """What `top` shows."""
 
     ask: Callable[[LocalClient], Awaitable[dict[str, Any]]]
     picture: Callable[[Mapping[str, Any]], RenderableType]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import Any, Final
 
@@ -24,11 +24,9 @@ from gossamer.node.commands.running.running import open_join_server
 from gossamer.node.config.broker import BROKER, CLUSTER
 from gossamer.node.config.node import NodeConfig
 from gossamer.node.monitoring.logs import log
-from gossamer.node.page.server import serve_page
 from gossamer.node.peer.cluster_info import cluster_schema
 from gossamer.node.peer.peer import open_state
 from gossamer.node.security.identity import key_text
-from gossamer.node.transport.base import Address
 
 # Sizes of tables that a broker tells in short.
 _TOLD: Final = ("subscriptions", "advertisements", "owed", "kept")
@@ -41,8 +39,6 @@ class RunningBroker(NodeProcess):
         super().__init__(config, reread)
         free = config.broker.content != CLUSTER
         self._content = Content(None if free else cluster_schema(config))
-        self._page = ""
-        self._join_addresses: Sequence[Address] = ()
 
     async def _work(self, stack: AsyncExitStack, nursery: trio.Nursery) -> None:
         config = self._config
@@ -52,27 +48,17 @@ class RunningBroker(NodeProcess):
         gc.freeze()
         where = ", ".join(map(str, node.addresses))
         log.info("broker listens", broker=key_text(node.key), name=node.name, at=where)
-        if config.page.enabled:
-            await self._open_page(node, nursery)
-        joining = open_join_server(config, node.addresses, state)
-        if joining is not None:
-            self._join_addresses = await stack.enter_async_context(joining)
-        await self._open_socket(node, stack)
-        log.info("ready", neighbours=len(config.broker.neighbours))
-
-    async def _open_page(self, node: BrokerNode, nursery: trio.Nursery) -> None:
-        page = self._config.page
-        host, port = await serve_page(
+        await self._open_page(
             nursery,
-            page.endpoint,
             lambda: self._snapshot(node),
             lambda: self._metrics(node),
-            hosts=page.hosts,
-            counts=node.counters,
-            cluster=lambda: broker_cluster(node),
+            node.counters,
+            lambda: broker_cluster(node),
         )
-        self._page = f"http://{Address(host, port)}/"
-        log.info("page", at=self._page)
+        joining = open_join_server(config, node.addresses, state)
+        self._join_addresses = await stack.enter_async_context(joining)
+        await self._open_socket(node, stack)
+        log.info("ready", neighbours=len(config.broker.neighbours))
 
     async def _open_socket(self, node: BrokerNode, stack: AsyncExitStack) -> None:
         services = BrokerServices(

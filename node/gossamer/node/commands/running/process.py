@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Final
 
@@ -20,7 +20,10 @@ from gossamer.node.local.address import local_address
 from gossamer.node.local.services import LocalCounts
 from gossamer.node.local.serving.server import LocalService
 from gossamer.node.monitoring.logs import Repetitions, configure_logs, log
+from gossamer.node.monitoring.metrics import Counters
+from gossamer.node.page.server import serve_page
 from gossamer.node.security.cluster import open_membership
+from gossamer.node.transport.base import Address
 from gossamer.protocol.kernel.errors import ProtocolError
 
 # Memory that was freed, and that the C library keeps for itself.
@@ -156,6 +159,8 @@ class NodeProcess:
         self._counts = LocalCounts()
         self._started_at = time.monotonic()
         self._server: LocalService | None = None
+        self._page = ""
+        self._join_addresses: Sequence[Address] = ()
 
     async def run(self) -> None:
         """Run until stopped."""
@@ -216,6 +221,28 @@ class NodeProcess:
     async def _work(self, stack: AsyncExitStack, nursery: trio.Nursery) -> None:
         """Start everything, and say when it is ready; what was started last stops first."""
         raise NotImplementedError
+
+    async def _open_page(
+        self,
+        nursery: trio.Nursery,
+        snapshot: Callable[[], dict[str, Any]],
+        metrics: Callable[[], bytes],
+        counts: Counters,
+        cluster: Callable[[], Mapping[str, Any]],
+    ) -> None:
+        page = self._config.page
+        if page.enabled:
+            host, port = await serve_page(
+                nursery,
+                page.endpoint,
+                snapshot,
+                metrics,
+                hosts=page.hosts,
+                counts=counts,
+                cluster=cluster,
+            )
+            self._page = f"http://{Address(host, port)}/"
+            log.info("page", at=self._page)
 
     @property
     def _clients(self) -> int:

@@ -10,7 +10,6 @@ import stat
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import (
-    AbstractAsyncContextManager,
     AbstractContextManager,
     AsyncExitStack,
     asynccontextmanager,
@@ -30,15 +29,14 @@ from gossamer.node.config.broker import BROKER
 from gossamer.node.config.file import load
 from gossamer.node.config.node import NodeConfig
 from gossamer.node.errors import CommandError, ListenFailed
-from gossamer.node.local.address import locked
+from gossamer.node.local.address import is_held, locked
 from gossamer.node.local.groups.service import Groups
 from gossamer.node.local.history import FILE_NAME, open_history
 from gossamer.node.local.replies import Replies
-from gossamer.node.local.services import Services
+from gossamer.node.local.serving.publishing import Services
 from gossamer.node.local.serving.server import open_local_server
 from gossamer.node.monitoring.logs import log
 from gossamer.node.monitoring.metrics import metrics_text
-from gossamer.node.page.server import serve_page
 from gossamer.node.peer.cluster_info import schema_fingerprint, with_schema
 from gossamer.node.peer.peer import Peer, open_peer, open_state
 from gossamer.node.security.cluster import ClusterFolder, open_membership
@@ -85,19 +83,7 @@ def only_one(key: str, folder: Path) -> Iterator[None]:
 def runs_here(key: str) -> str | None:
     """The folder from which a node of this user runs as the peer ``key``, None if none does."""
     path = _file_of(key)
-    if path is None:
-        return None
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError:
-        return None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return _holder(path)
-    finally:
-        os.close(descriptor)
-    return None
+    return _holder(path) if path is not None and is_held(path) else None
 
 
 def _file_of(key: str, environment: Mapping[str, str] = os.environ) -> Path | None:
@@ -128,32 +114,25 @@ _ABSENT: Final = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
 _BACKLOG: Final = 16
 
 
-def open_join_server(
-    config: NodeConfig, peers: Sequence[Address], writer: StoreWriter
-) -> AbstractAsyncContextManager[Sequence[Address]] | None:
-    """The server as a context that gives its addresses; None where this peer cannot admit anybody.
-
-    Args:
-        config: of the peer.
-        peers: where it can be reached as a peer, told to those who join.
-        writer: of its state file, where tokens and certificates are noted.
-    """
-    holds_authority = ClusterFolder(config.identity.folder).authority_key.exists()
-    if config.listen.plain_text or not holds_authority or not config.listen.join_addresses:
-        return None
-    return _opened(config, peers, writer)
-
-
 @asynccontextmanager
-async def _opened(
+async def open_join_server(
     config: NodeConfig, peers: Sequence[Address], writer: StoreWriter
 ) -> AsyncIterator[Sequence[Address]]:
-    """Answer those who want to join while the context is open.
+    """Answer those who want to join while the context is open; give the addresses, if any.
+
+    Args:
+        config: of the peer, which cannot admit anybody without the authority's key.
+        peers: where it can be reached as a peer, told to those who join.
+        writer: of its state file, where tokens and certificates are noted.
 
     Raises:
         ListenFailed: an address cannot be listened on.
         ClusterFolderError: the authority's key cannot be used.
     """
+    holds_authority = ClusterFolder(config.identity.folder).authority_key.exists()
+    if config.listen.plain_text or not holds_authority or not config.listen.join_addresses:
+        yield ()
+        return
     registrar = open_registrar(open_membership(config.identity.folder))
     cluster_info = join_material(config, peers)
     server = JoinServer(
@@ -224,8 +203,6 @@ class RunningNode(NodeProcess):
         super().__init__(config, reread)
         self._peer: Peer | None = None
         self._schema = config.schema
-        self._page = ""
-        self._join_addresses: Sequence[Address] = ()
         self._is_ready = False
         self._groups: Groups | None = None
         self._replies: Replies | None = None
@@ -240,30 +217,17 @@ class RunningNode(NodeProcess):
         peer = self._peer = await stack.enter_async_context(open_peer(config, state))
         where = ", ".join(map(str, peer.addresses))
         log.info("peer listens", peer=key_text(peer.key), name=self._name(peer), at=where)
-        if config.page.enabled:
-            await self._open_page(peer, nursery)
+        await self._open_page(
+            nursery, self._snapshot(peer), self._metrics(peer), peer.counters, peer.cluster
+        )
         join_server = open_join_server(config, peer.addresses, state)
-        if join_server is not None:
-            self._join_addresses = await stack.enter_async_context(join_server)
+        self._join_addresses = await stack.enter_async_context(join_server)
+        if self._join_addresses:
             log.info(
                 "others may join", by=f"gossamer node invite --folder {config.identity.folder}"
             )
         await self._open_socket(peer, stack)
         return peer
-
-    async def _open_page(self, peer: Peer, nursery: trio.Nursery) -> None:
-        page = self._config.page
-        host, port = await serve_page(
-            nursery,
-            page.endpoint,
-            self._snapshot(peer),
-            self._metrics(peer),
-            hosts=page.hosts,
-            counts=peer.counters,
-            cluster=peer.cluster,
-        )
-        self._page = f"http://{Address(host, port)}/"
-        log.info("page", at=self._page)
 
     async def _open_socket(self, peer: Peer, stack: AsyncExitStack) -> None:
         config = self._config
@@ -358,7 +322,6 @@ class RunningNode(NodeProcess):
 
 @asynccontextmanager
 async def _running(groups: Groups) -> AsyncIterator[None]:
-    """Groups that do their part while the context is open."""
     async with trio.open_nursery() as nursery:
         await nursery.start(groups.run)
         yield

@@ -103,7 +103,6 @@ class _Watch:
             self._processes[folder].send_signal(signal.SIGHUP)
 
     async def _run_one(self, folder: Path, options: Sequence[str]) -> int:
-        """Run one peer to its end; return its exit code."""
         # In a group of its own, so that a Ctrl-C at the terminal reaches it once, through us.
         async with trio.open_nursery() as nursery:
             run = partial(
@@ -125,7 +124,6 @@ class _Watch:
 
 
 def _cause(code: int) -> str:
-    """How a process ended, in words."""
     if code >= 0:
         return f"it ended with exit code {code}"
     try:

@@ -326,7 +326,6 @@ class Group:
                 return
 
     async def _lead(self) -> None:
-        """Lead the group until another peer does."""
         epoch = (self._member.epoch[0] + 1, self._peer.key)
         company = self._others.company_since(trio.current_time() - LOST_S)
         view = {self._peer.key, *self._member.view, *company}

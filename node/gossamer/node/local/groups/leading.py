@@ -22,13 +22,7 @@ from gossamer.protocol.patterns.groups import ANSWER_S, HEARTBEAT_S, Leader, Mem
 
 
 class OtherPeers:
-    """Talks to the other peers of a group.
-
-    Args:
-        peer: this one.
-        digest: of the group.
-        expression: of the group.
-    """
+    """Talks to the other peers of a group."""
 
     def __init__(self, peer: PeerLike, digest: bytes, expression: str) -> None:
         self._peer = peer
@@ -223,7 +217,6 @@ class Leading:
                 return
 
     def _start_talking(self) -> None:
-        """Talk to peers of the view that are not talked to."""
         assert self.leader is not None
         for key in self.leader.view:
             if key != self._key and key not in self._wakes:

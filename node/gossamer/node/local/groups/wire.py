@@ -120,10 +120,8 @@ def read_question(body: bytes) -> tuple[int, bytes, list[Any]]:
 
 def read_announcement(body: bytes) -> tuple[bytes, tuple[Address, ...]]:
     """Group and addresses of who announces itself."""
-    parts = decode(body)
-    if type(parts) is not list or [type(one) for one in parts] != [bytes, list]:
-        raise ValueError("no announcement")
-    return parts[0], read_addresses(parts[1])
+    digest, texts = typed("no announcement", decode(body), bytes, list)
+    return digest, read_addresses(texts)
 
 
 def read_addresses(texts: object) -> tuple[Address, ...]:
@@ -138,9 +136,7 @@ def read_addresses(texts: object) -> tuple[Address, ...]:
 
 def read_round(parts: Sequence[Any]) -> tuple[Round, Addresses]:
     """A leader's round, and where the peers of its view listen."""
-    if [type(one) for one in parts] != [list, int, list, list, list, list]:
-        raise ValueError("no round")
-    epoch, serial, view, *events = parts
+    epoch, serial, view, *events = typed("no round", parts, list, int, *[list] * 4)
     addresses = _read_pairs(view)
     return Round(_epoch(epoch), serial, tuple(addresses), *map(_events, events)), addresses
 
@@ -150,21 +146,13 @@ def read_hello_answer(raw: bytes) -> Greeted:
     parts = decode(raw)
     if parts == []:
         return Greeted(False)
-    if type(parts) is not list or [type(one) for one in parts] != [bool, int, list]:
-        raise ValueError("no answer to a hello")
-    return Greeted(parts[0], parts[1], read_addresses(parts[2]))
+    belongs, leader, texts = typed("no answer to a hello", parts, bool, int, list)
+    return Greeted(belongs, leader, read_addresses(texts))
 
 
 def read_report(raw: bytes) -> tuple[Report, Addresses]:
     """What a peer reported, and where the peers that it knows listen."""
-    parts = decode(raw)
-    if type(parts) is not list or [type(one) for one in parts] != [
-        *[list] * 4,
-        int,
-        list,
-    ]:
-        raise ValueError("no report")
-    epoch, done, held, waiting, room, view = parts
+    epoch, done, held, waiting, room, view = typed("no report", decode(raw), *[list] * 4, int, list)
     addresses = _read_pairs(view)
     report = Report(
         _epoch(epoch), _events(done), _events(held), _events(waiting), room, tuple(addresses)
@@ -190,6 +178,13 @@ def read_event(raw: bytes, event: int, schema: Schema) -> KeptEvent | None:
         raise ValueError("no event of this schema") from error
 
 
+def typed(otherwise: str, parts: Any, *types: type) -> list[Any]:
+    """A list whose parts are of just these types; what it is otherwise is in the error."""
+    if type(parts) is not list or [type(one) for one in parts] != [*types]:
+        raise ValueError(otherwise)
+    return parts
+
+
 def _texts(addresses: Iterable[Address]) -> list[str]:
     return [str(one) for one in addresses][:_MOST_ADDRESSES]
 
@@ -203,16 +198,14 @@ def _read_pairs(pairs: Sequence[Any]) -> dict[int, tuple[Address, ...]]:
         raise ValueError(f"{len(pairs)} peers of a group")
     found = {}
     for pair in pairs:
-        if type(pair) is not list or [type(one) for one in pair] != [int, list]:
-            raise ValueError("no peer and its addresses")
-        found[pair[0]] = read_addresses(pair[1])
+        key, texts = typed("no peer and its addresses", pair, int, list)
+        found[key] = read_addresses(texts)
     return found
 
 
 def _epoch(parts: Sequence[Any]) -> tuple[int, int]:
-    if [type(one) for one in parts] != [int, int]:
-        raise ValueError("no epoch")
-    return parts[0], parts[1]
+    number, leader = typed("no epoch", parts, int, int)
+    return number, leader
 
 
 def _events(parts: Sequence[Any]) -> tuple[int, ...]:

@@ -3,7 +3,7 @@
 - `server`: who comes in, and how many
 - `session`: one client's connection
 - `publishing`: what it asks for that publishes
-- `ordered`, `kept_in_order`: its events in the order of their publishers
+- `ordered`: its events in the order of their publishers
 
 Begin at `session`.
 """

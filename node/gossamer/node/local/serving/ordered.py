@@ -15,7 +15,7 @@ from gossamer.node.local.durable import DurableClient
 from gossamer.node.local.frames import event_frame
 from gossamer.node.local.history import KeptEvent
 from gossamer.node.local.peer_like import EventLike, PeerLike
-from gossamer.node.local.services import Services
+from gossamer.node.local.serving.publishing import Services
 from gossamer.node.peer.unicast.order import SERVICE, question, read_answer
 from gossamer.node.transport.connection import Connection
 from gossamer.protocol.patterns.ordering import Released, Sequencer

@@ -1,4 +1,7 @@
-"""What one client of a peer asks for that publishes: events, requests to others, and replies."""
+"""What a peer gives to its clients, and what one asks for that publishes.
+
+These are events, requests to others, and replies.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,17 @@ from functools import partial
 from typing import Any, Final
 
 import trio
-from attrs import define, field
+from attrs import Factory, define, field, frozen
 
+from gossamer.client.frames import payload_fields
 from gossamer.node.errors import BadFrame, NotAcknowledged, RequestError
-from gossamer.node.local.frames import id_text, payload_fields, payload_of, values_from_wire
-from gossamer.node.local.replies import Reply
+from gossamer.node.local.frames import id_text, payload_of, values_from_wire
+from gossamer.node.local.groups.service import Groups
+from gossamer.node.local.history import History
+from gossamer.node.local.peer_like import PeerLike
+from gossamer.node.local.replies import Replies, Reply
 from gossamer.node.local.requests import Requests, held_alone
-from gossamer.node.local.services import REFUSALS, Services, check_refusal
+from gossamer.node.local.services import REFUSALS, NodeServices, check_refusal
 from gossamer.node.transport.connection import Connection
 from gossamer.node.transport.frames import encode_frame
 from gossamer.node.transport.schema import Frame
@@ -24,10 +31,25 @@ from gossamer.protocol.content.values import UNKNOWN_TYPE, Payload, Value
 MOST_TOGETHER: Final = 64
 
 
+@frozen(kw_only=True)
+class Services(NodeServices):
+    """A node that is a peer, as its clients see it.
+
+    Attributes:
+        peer: the peer.
+        history: what is kept for clients with a name.
+        groups: queue groups that clients are workers of.
+        replies: to requests, of clients and of others.
+    """
+
+    peer: PeerLike
+    history: History
+    groups: Groups
+    replies: Replies = field(default=Factory(lambda self: Replies(self.peer), takes_self=True))
+
+
 @define(eq=False)
 class _Batch:
-    """Events of one request that are being published."""
-
     number: int
     ids: list[str]
     left: int
@@ -80,7 +102,7 @@ class PublishingRequests(Requests):
 
     def _check(self, values: dict[str, Any], place: int) -> dict[str, Value]:
         try:
-            return values_from_wire(self._services.schema, values)
+            return values_from_wire(self._services.peer.schema, values)
         except BadFrame as error:
             raise RequestError(f"event {place}: {error}") from None
 
@@ -91,7 +113,6 @@ class PublishingRequests(Requests):
         events: Sequence[Mapping[str, Value]],
         reserved: Sequence[int],
     ) -> None:
-        """Publish events of a batch, from its place ``first`` on."""
         peer = self._services.peer
         try:
             outcomes = await peer.publish_many(

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from hmac import compare_digest
+from typing import TypeVar
 
 import trio
 from attrs import evolve
 
+from gossamer.client.frames import VERSION
 from gossamer.client.link import LocalAddress
 from gossamer.node.config.node import Local
 from gossamer.node.errors import BadFrame, HandshakeFailed, PeerRefused, RequestError
 from gossamer.node.local.address import Door, close_door, open_door
 from gossamer.node.local.durable import DurableClient, DurableClients
-from gossamer.node.local.frames import (
-    FRAMES,
-    VERSION,
-    admitted_end,
-    id_text,
-    refusal,
-    schema_to_wire,
-)
-from gossamer.node.local.services import NodeServices, Services, transport_limits
+from gossamer.node.local.frames import FRAMES, admitted_end, id_text, refusal, schema_to_wire
+from gossamer.node.local.services import NodeServices, transport_limits
+from gossamer.node.local.serving.publishing import Services
 from gossamer.node.local.serving.session import Session
 from gossamer.node.monitoring.logs import log
 from gossamer.node.transport.base import Cause, Farewell
@@ -31,6 +27,8 @@ from gossamer.node.transport.connection import Connection
 from gossamer.node.transport.frames import MAX_DETAIL, FrameReader, encode_frame
 from gossamer.node.transport.limits import Doors, warn_of_crowd
 from gossamer.node.transport.schema import Frame
+
+ServiceT = TypeVar("ServiceT", bound="LocalService")
 
 # Read at once from a client that has not said yet who it is.
 _CHUNK = 4096
@@ -96,7 +94,6 @@ class LocalService:
             raise PeerRefused(reason, Cause.FULL)
 
     async def _admit(self, stream: trio.SocketStream, reader: FrameReader, frame: Frame) -> None:
-        """Serve a client that introduced itself by ``frame``."""
         limit = self._services.limits.clients
         if self.clients >= limit:
             raise PeerRefused(f"more than {limit} clients (local.clients)", Cause.FULL)
@@ -194,7 +191,7 @@ class LocalServer(LocalService):
                 await self._take_up(durable, frame)
             fields = {} if durable is None else {"history": self._services.history.id}
             peer = id_text(self._services.peer.key)
-            schema = schema_to_wire(self._services.schema)
+            schema = schema_to_wire(self._services.peer.schema)
             await self._send_attached(stream, peer=peer, schema=schema, **fields)
             await self._serve_attached(stream, reader.take_rest(), frame, durable)
         finally:
@@ -226,10 +223,9 @@ class LocalServer(LocalService):
             await history.acknowledge(client.name, frame["acknowledged"], [])
 
 
-@asynccontextmanager
-async def open_local_server(
+def open_local_server(
     address: LocalAddress, services: Services, retention_s: float
-) -> AsyncIterator[LocalServer]:
+) -> AbstractAsyncContextManager[LocalServer]:
     """Serve clients at ``address`` while the context is open.
 
     Args:
@@ -240,13 +236,25 @@ async def open_local_server(
     Raises:
         ListenFailed: the socket cannot be opened.
     """
+
+    async def make(door: Door, nursery: trio.Nursery) -> LocalServer:
+        durable = DurableClients(services.peer, services.history, retention_s, nursery)
+        await durable.restore()
+        nursery.start_soon(durable.run)
+        return LocalServer(door, services, durable)
+
+    return served_at(address, make)
+
+
+@asynccontextmanager
+async def served_at(
+    address: LocalAddress, make: Callable[[Door, trio.Nursery], Awaitable[ServiceT]]
+) -> AsyncIterator[ServiceT]:
+    """Serve clients at ``address`` by what ``make`` makes, while the context is open."""
     door = open_door(address)
     try:
         async with trio.open_nursery() as nursery:
-            durable = DurableClients(services.peer, services.history, retention_s, nursery)
-            await durable.restore()
-            nursery.start_soon(durable.run)
-            server = LocalServer(door, services, durable)
+            server = await make(door, nursery)
             nursery.start_soon(trio.serve_listeners, server.serve, [door.listener])
             yield server
             await server.say_goodbye()

@@ -9,19 +9,22 @@ from typing import Final
 
 import trio
 
+from gossamer.client.frames import LAST, NEW, RETAINED
 from gossamer.node.errors import BadFrame, RequestError, TransportBroken
-from gossamer.node.local.durable import Active, DurableClient, DurableClients, check_room
-from gossamer.node.local.frames import LAST, NEW, RETAINED, event_frame
+from gossamer.node.local.durable import Active, DurableClient, DurableClients
+from gossamer.node.local.frames import event_frame
+from gossamer.node.local.groups.service import Joined
 from gossamer.node.local.history import KeptEvent
 from gossamer.node.local.peer_like import EventLike
-from gossamer.node.local.services import JoinedLike, Services, feed
+from gossamer.node.local.services import feed
 from gossamer.node.local.serving.ordered import KeptInOrder, Ordered, begin_of
-from gossamer.node.local.serving.publishing import PublishingRequests
+from gossamer.node.local.serving.publishing import PublishingRequests, Services
 from gossamer.node.peer.unicast.last_values import key_of, mark_of
-from gossamer.node.transport.base import Cause, Farewell
+from gossamer.node.transport.base import Farewell
 from gossamer.node.transport.connection import Connection
 from gossamer.node.transport.schema import Frame
 from gossamer.protocol.content.filters.expressions import Expression, parse_expression
+from gossamer.protocol.kernel.errors import CapacityError
 from gossamer.protocol.patterns.last_values import MOST_VALUES
 
 # Events remembered of a client without a name, so that none comes twice by two subscriptions.
@@ -44,8 +47,8 @@ class Session(PublishingRequests):
         self._clients = clients
         self._durable = durable
         self._active: dict[str, Active] = {}
-        self._joined: dict[str, JoinedLike] = {}
-        self._at_work: dict[int, JoinedLike] = {}
+        self._joined: dict[str, Joined] = {}
+        self._at_work: dict[int, Joined] = {}
         self._ordered: Ordered[EventLike] | None = None
         self._kept_in_order: KeptInOrder | None = None
         self._wants_order = ordered
@@ -77,7 +80,6 @@ class Session(PublishingRequests):
         return farewell
 
     async def _begin_order(self, nursery: trio.Nursery) -> None:
-        """Have events come in the order of their publishers from now on."""
         services = self._services
         if self._durable is None:
             self._ordered = Ordered(
@@ -114,7 +116,9 @@ class Session(PublishingRequests):
         if "within" in frame:
             raise RequestError("this node is a peer and has no composite subscriptions")
         active = self._active if self._durable is None else self._durable.active
-        check_room(active, key, self._services.limits.subscriptions)
+        limit = self._services.limits.subscriptions
+        if key not in active and len(active) >= limit:
+            raise CapacityError("subscriptions of a client", limit, "see local.subscriptions")
         if "group" in frame:
             await self._join(frame)
             return
@@ -125,7 +129,7 @@ class Session(PublishingRequests):
             return
         if start == RETAINED:
             raise RequestError("only clients with a name can start with retained events")
-        parsed = parse_expression(self._services.schema, expression)
+        parsed = parse_expression(self._services.peer.schema, expression)
         scope = await self._nursery.start(
             partial(feed, self._services.peer, expression, self._offer)
         )
@@ -143,7 +147,6 @@ class Session(PublishingRequests):
                 await self._offer(event)
 
     def _is_outdated(self, event: EventLike) -> bool:
-        """Whether the client has got a later value of the event's key."""
         if self._newest is None:
             return False
         _, mark = mark_of(event.payload)
@@ -187,7 +190,7 @@ class Session(PublishingRequests):
             raise RequestError("a worker of a group has no name, no start and no order")
         if key in self._joined:
             raise RequestError(f"the subscription {key!r} is in force, end it first")
-        joined: JoinedLike
+        joined: Joined
 
         async def send(event: EventLike) -> None:
             self._at_work[event.id] = joined
@@ -231,14 +234,7 @@ class Session(PublishingRequests):
 
     async def _send_now(self, event: EventLike, late: bool) -> None:
         ids = [key for key, one in self._active.items() if one.subscription.matches(event.values)]
-        try:
-            taken = self._connection.try_send(event_frame(event, ids, late=late))
-        except TransportBroken:
-            return
-        if taken:
-            self._services.counts.events_sent += 1
-        else:
-            self._connection.start_closing(Cause.STALLED, "events came faster than it took them")
+        self._send_or_cut(event_frame(event, ids, late=late))
 
     # Events to a client with a name: sent in the log's order, a window ahead of its answers.
 
@@ -256,7 +252,7 @@ class Session(PublishingRequests):
         """Send what is next in the log, or wait for it; return the position reached."""
         history = self._services.history
         grown = history.grown
-        batch = await history.read(client.name, position, self._services.schema)
+        batch = await history.read(client.name, position, self._services.peer.schema)
         for kept, got in batch:
             ids = client.matching(kept.values)
             if ids and not got and self._kept_in_order is not None:

@@ -22,8 +22,7 @@ from gossamer.node.errors import (
 )
 from gossamer.node.monitoring.logs import log
 from gossamer.node.monitoring.members import MemberTable
-from gossamer.node.monitoring.metric_labels import TROUBLES
-from gossamer.node.monitoring.metrics import Counters
+from gossamer.node.monitoring.metrics import TROUBLES, Counters
 from gossamer.node.security.certificates import read_certificate
 from gossamer.node.security.descriptors import DescriptorCache
 from gossamer.node.transport.base import (

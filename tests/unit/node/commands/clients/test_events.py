@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from attrs import evolve
 
-from gossamer.client.results import Payload
+from gossamer.client.results import Payload, ReceivedEvent
 from gossamer.node.commands.clients.asking import read_batch
 from gossamer.node.commands.clients.event_text import (
     KINDS,
@@ -28,7 +28,6 @@ from gossamer.node.commands.clients.publishing import Report
 from gossamer.node.commands.clients.subscribing import SUBSCRIPTION_FILE, EventFiles
 from gossamer.node.commands.clients.table_events import opened_table
 from gossamer.node.errors import EventInputError
-from gossamer.node.local.client import ReceivedEvent
 from gossamer.protocol.content.schema import BooleanAttribute, DecimalAttribute, Schema
 
 # Text

@@ -11,8 +11,7 @@ import pytest
 import trio
 
 from gossamer.node.errors import CertificateError
-from gossamer.node.monitoring.metric_labels import FORGERY_CAUSES
-from gossamer.node.monitoring.metrics import Counters
+from gossamer.node.monitoring.metrics import FORGERY_CAUSES, Counters
 from gossamer.node.peer.frames import forgeries
 from gossamer.node.peer.frames import publishers as parked_events
 from gossamer.node.peer.frames.address_book import AddressBook
