@@ -37,7 +37,7 @@ from gossamer.sim.bench import engine_benchmarks
 from gossamer.sim.bench.benchmarks import machine
 from gossamer.sim.bench.engine_benchmarks import NodeGossip
 from gossamer.sim.custom.conditions import Conditions
-from gossamer.sim.custom.plain.driver import PlainDriver
+from gossamer.sim.custom.plain_driver import PlainDriver
 from gossamer.sim.engine.latency import constant_latency, uniform_latency
 from gossamer.sim.study.records import peak_memory_bytes
 

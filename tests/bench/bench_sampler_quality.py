@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench.common import read_options
 from gossamer.protocol.peer.settings.config import SAMPLERS
-from gossamer.sim.bench.sampler_quality import Overlay
+from support.sampler_quality import Overlay
 
 SEEDS = (1, 2, 3)
 CYCLES = 50

@@ -22,11 +22,11 @@ from gossamer.protocol.peer.sampling.sampler import (
     pack,
     sample_link_broke,
 )
-from gossamer.sim.bench.sampler_quality import Overlay
 from support.draws import with_campaigns
 from support.memory_peers import memory_peers, ring_errors, rounds_pass, take
 from support.overlays import record, timer_record, written
 from support.overlays import take as handed
+from support.sampler_quality import Overlay
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
 

@@ -16,7 +16,6 @@ import pytest
 from gossamer.protocol.peer.record_table.records import SAMPLE_TIMER
 from gossamer.protocol.peer.sampling import sampler as samplers
 from gossamer.protocol.peer.settings.config import SAMPLERS
-from gossamer.sim.bench.sampler_quality import Overlay
 from gossamer.sim.custom.library import clustering, mean_path_length
 from gossamer.sim.engine.cycle_engine import CycleEngine, fill_random_views, join_via, make_network
 from gossamer.sim.studies.peers.measuring.overlay_measures import (
@@ -25,6 +24,7 @@ from gossamer.sim.studies.peers.measuring.overlay_measures import (
     view_edges,
 )
 from support.overlays import descriptors_of
+from support.sampler_quality import Overlay
 
 
 def overlay(name: str, nodes: int, cycles: int, seed: int) -> CycleEngine:

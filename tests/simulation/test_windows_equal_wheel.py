@@ -65,9 +65,10 @@ def random_case(seed: int) -> Case:
     elif draws.integers(2):
         ticks = draws.integers(least, 3 * least + 1, (5, 5))
         ticks[0, 0] = least
-        latency = latencies.matrix_latency(ticks, nodes, seed)
+        latency = latencies.matrix_latency(ticks, latencies.drawn_sites(len(ticks), nodes, seed))
     else:
-        latency = latencies.coordinate_latency(draws.random((7, 3)) * 90, least, nodes, seed)
+        site = latencies.drawn_sites(7, nodes, seed)
+        latency = latencies.coordinate_latency(draws.random((7, 3)) * 90, least, site)
     loss, duplication = draws.choice([0.0, 0.1], 2)
     parts = [
         Partition(int(begin), int(begin) + 150, draws.integers(0, 2, nodes))

@@ -200,6 +200,6 @@ def test_transitions_timers_and_links_of_rows_that_there_are_not_are_refused() -
         made = make(*parts, firing_ticks=lambda _: np.zeros((PEERS + 1, 1), np.int64))
         with pytest.raises(ScenarioError, match=r"^firing_ticks is 4, expected a row from 0 to 3"):
             made.run_cycle()
-    latency = matrix_latency(np.ones((2, 2), np.int64), PEERS - 1, 1)
+    latency = matrix_latency(np.ones((2, 2), np.int64), np.zeros(PEERS - 1, np.int64))
     with pytest.raises(ScenarioError, match=r"^latency is 3, expected sites of 4 nodes, or none"):
         make_link_conditions(PEERS, latency=latency)

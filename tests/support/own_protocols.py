@@ -16,7 +16,7 @@ PROTOCOLS: Final = ROOT / "tests" / "support" / "protocols"
 COOKBOOK: Final = ROOT / "examples" / "cookbook"
 
 HEAD: Final = """\
-from gossamer.sim.custom import (control,
+from gossamer.sim import (control,
     Message, Node, Protocol, Sampler, Timer, column, draw_other, items, layer, measure, setting
 )
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         close_record,
         open_record,
     )
-    from gossamer.protocol.kernel.rules import use_compiled
+    from gossamer.protocol.kernel.rules import rule, use_compiled
     from gossamer.protocol.kernel.struct import Struct
     from gossamer.sim.churn import (
         ChurnSpec,
@@ -57,20 +57,15 @@ if TYPE_CHECKING:
     from gossamer.sim.commands.finished_run import PeersResult, Run, SystemResult
     from gossamer.sim.commands.printed import ComparedRuns
     from gossamer.sim.commands.scripts import ScenarioKeys, compare, load, simulate, sweep
-    from gossamer.sim.custom import (
+    from gossamer.sim.custom.language.context import Net, cancel, seconds
+    from gossamer.sim.custom.language.declarations import layer
+    from gossamer.sim.custom.language.functions import control, initialiser, measure, observer
+    from gossamer.sim.custom.language.members import Sampler, Timer, attribute, column, setting
+    from gossamer.sim.custom.language.messages import Message, items, message
+    from gossamer.sim.custom.library import (
         NOBODY,
-        Message,
-        Net,
-        Node,
-        Protocol,
-        Sampler,
-        Timer,
         add_to,
-        attribute,
-        cancel,
         clustering,
-        column,
-        control,
         count_in,
         draw,
         draw_below,
@@ -80,26 +75,19 @@ if TYPE_CHECKING:
         draw_other,
         graph_of,
         holds,
-        initialiser,
         insert_at,
-        items,
         largest_component,
-        layer,
-        links_in,
         mean_path_length,
-        measure,
-        message,
-        observer,
         peer_at,
         peers_known,
         place_in,
         put_into,
         random_peer,
         remove_from,
-        rule,
-        seconds,
-        setting,
     )
+    from gossamer.sim.custom.node import Node
+    from gossamer.sim.custom.protocol import Protocol
+    from gossamer.sim.custom.simulation import links_in
     from gossamer.sim.custom.topologies.tman import tman
     from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
     from gossamer.sim.engine.event_engine import EventEngine
@@ -296,7 +284,7 @@ __all__ = [
 _PLACES = {
     "gossamer.protocol.kernel.draws": "below float_to_word mix mix_many word_to_float",
     "gossamer.protocol.kernel.records": "BODY FROM KIND TO USER close_record open_record",
-    "gossamer.protocol.kernel.rules": "use_compiled",
+    "gossamer.protocol.kernel.rules": "rule use_compiled",
     "gossamer.protocol.kernel.struct": "Struct",
     "gossamer.sim.churn": (
         "ChurnSpec ChurnTrace CorrelatedFailure FlashCrowd Pareto StationaryChurn Weibull "
@@ -305,13 +293,19 @@ _PLACES = {
     "gossamer.sim.commands.finished_run": "PeersResult Run SystemResult",
     "gossamer.sim.commands.printed": "ComparedRuns",
     "gossamer.sim.commands.scripts": "ScenarioKeys compare load simulate sweep",
-    "gossamer.sim.custom": (
-        "NOBODY Message Net Node Protocol Sampler Timer add_to attribute cancel clustering "
-        "column control count_in draw draw_below draw_but draw_float draw_from draw_other "
-        "graph_of holds initialiser insert_at items largest_component layer links_in "
-        "mean_path_length measure message observer peer_at peers_known place_in put_into "
-        "random_peer remove_from rule seconds setting"
+    "gossamer.sim.custom.language.context": "Net cancel seconds",
+    "gossamer.sim.custom.language.declarations": "layer",
+    "gossamer.sim.custom.language.functions": "control initialiser measure observer",
+    "gossamer.sim.custom.language.members": "Sampler Timer attribute column setting",
+    "gossamer.sim.custom.language.messages": "Message items message",
+    "gossamer.sim.custom.library": (
+        "NOBODY add_to clustering count_in draw draw_below draw_but draw_float draw_from "
+        "draw_other graph_of holds insert_at largest_component mean_path_length peer_at "
+        "peers_known place_in put_into random_peer remove_from"
     ),
+    "gossamer.sim.custom.node": "Node",
+    "gossamer.sim.custom.protocol": "Protocol",
+    "gossamer.sim.custom.simulation": "links_in",
     "gossamer.sim.custom.topologies.tman": "tman",
     "gossamer.sim.engine.cycle_engine": "CycleEngine make_network",
     "gossamer.sim.engine.event_engine": "EventEngine",

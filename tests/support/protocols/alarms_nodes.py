@@ -3,13 +3,13 @@
 from alarms import MOST, PLACES, Alarm, Begun, Cancelled, Chosen, Left, Rang
 from alarms import Alarms as Rules
 
-from gossamer.sim import custom
+import gossamer.sim as gs
 
 
-class Alarms(custom.Node):
+class Alarms(gs.Node):
     crashes: bool = True
 
-    act = custom.Timer(seconds=0.1, jitter=0.5)
+    act = gs.Timer(seconds=0.1, jitter=0.5)
     come_and_go, rang = Rules.come_and_go, Rules.rang
 
     def __init__(self):
@@ -47,6 +47,6 @@ class Alarms(custom.Node):
         self.log(Chosen(self.numbers, delay_s))
         self.handles[place] = self.numbers, self.after(delay_s, Alarm(self.numbers))
 
-    @custom.measure("pending")
+    @gs.measure("pending")
     def all_pending(cls, run):
         return sum(node.pending for node in run.nodes)

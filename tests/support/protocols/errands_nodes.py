@@ -3,7 +3,7 @@
 from errands import Errand, Heard, Reminder
 from errands import Errands as Rules
 
-from gossamer.sim.custom import Node, Sampler, Timer, initialiser, layer, measure, observer
+from gossamer.sim import Node, Sampler, Timer, initialiser, layer, measure, observer
 
 
 class Hearts(Node):

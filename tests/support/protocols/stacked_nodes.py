@@ -3,7 +3,7 @@
 from stacked import Ask, Tell, Token
 from stacked import Wander as Rules
 
-from gossamer.sim.custom import Node, Sampler, Timer, layer, measure
+from gossamer.sim import Node, Sampler, Timer, layer, measure
 from gossamer.sim.custom.topologies.tman import TManNode
 
 

@@ -3,7 +3,7 @@
 from travellers import Farewell, Parcel
 from travellers import Travellers as Rules
 
-from gossamer.sim.custom import Node, Sampler, Timer, attribute, measure
+from gossamer.sim import Node, Sampler, Timer, attribute, measure
 
 
 class Travellers(Node):

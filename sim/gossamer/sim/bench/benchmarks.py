@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import platform
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from statistics import median
@@ -36,11 +35,11 @@ from gossamer.protocol.peer.step import TIMERS, largest_step, step
 from gossamer.protocol.peer.topology.tman import GOSSIP, overlay_hint
 from gossamer.sim.bench.engine_benchmarks import (
     EVENT_BENCHMARKS,
-    EVENT_UNITS,
     GOSSIP_BENCHMARKS,
-    GOSSIP_UNITS,
+    SEED,
     Measurement,
     state_bytes,
+    time_cycles,
 )
 from gossamer.sim.engine.cycle_engine import CycleEngine, fill_random_views, make_network
 from gossamer.sim.studies.peers.inputs.scenario import Subscriptions
@@ -51,8 +50,6 @@ from gossamer.sim.studies.peers.running.system_run import subscribe_all
 from gossamer.sim.study.tasks import Progress
 
 # Peer sampling and topology management alone: Vinifera without its content layer.
-
-
 take_gossip = dispatch(GOSSIP)
 
 
@@ -67,9 +64,6 @@ def overlay_step(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -
 
 SIZES = (10_000, 100_000, 1_000_000)
 QUICK_SIZES = (10_000,)
-# What a benchmark's seconds are for, where not for a cycle.
-UNITS = {**EVENT_UNITS, **GOSSIP_UNITS}
-SEED = 1
 # Of what is counted, in progress.
 NAME = "benchmarks"
 
@@ -102,7 +96,7 @@ def run_benchmarks(
                     "median_s": median(found.seconds),
                     "runs": len(found.seconds),
                     "bytes": round(found.bytes_a_node),
-                    "unit": UNITS.get(name, "cycle"),
+                    "unit": found.unit,
                     "note": found.note,
                     "machine": machine(),
                 }
@@ -117,17 +111,6 @@ def machine() -> str:
     return f"{platform.machine()}, {os.cpu_count()} cores, {gigabytes:.0f} GiB"
 
 
-def _time_cycles(engine: CycleEngine, warm_up: int, cycles: int) -> list[float]:
-    for _ in range(warm_up):
-        engine.run_cycle()
-    seconds = []
-    for _ in range(cycles):
-        begun = time.perf_counter()
-        engine.run_cycle()
-        seconds.append(time.perf_counter() - begun)
-    return seconds
-
-
 def measure_sampler(name: str, nodes: int, cycles: int) -> Measurement:
     """A bare sampler: views of 20, shuffles of 8, no profiles."""
     sampler = make_sampler(nodes, name, 20, 8, 0, SEED)
@@ -135,7 +118,7 @@ def measure_sampler(name: str, nodes: int, cycles: int) -> Measurement:
     network = make_network(nodes)
     fill_random_views(sampler, network.alive, SEED, 20)
     engine = CycleEngine(sampler, sample_step, (SAMPLE_TIMER,), network, SEED, hint=sample_hint)
-    return Measurement(_time_cycles(engine, 10, cycles), state_bytes(sampler) / nodes)
+    return Measurement(time_cycles(engine, 10, cycles), state_bytes(sampler) / nodes)
 
 
 def measure_tman(nodes: int, cycles: int) -> Measurement:
@@ -173,12 +156,12 @@ def measure_tman(nodes: int, cycles: int) -> Measurement:
         hint=overlay_hint,
         reserve=largest_step(settings),
     )
-    seconds = _time_cycles(engine, 40 - cycles, cycles)
+    seconds = time_cycles(engine, 40 - cycles, cycles)
     utility = mean_friend_utility(state, network.alive)
     return Measurement(seconds, state_bytes(state) / nodes, f"mean utility {utility:.4f}")
 
 
-def scale_settings() -> Settings:
+def scale_settings(_nodes: int) -> Settings:
     """Vinifera as the large runs configure it: bounded tables, eight friends, six long links."""
     return Settings(
         ring_links=2,
@@ -200,15 +183,6 @@ def kindred_scale_settings(nodes: int) -> Settings:
     )
 
 
-def make_scale_state(settings: Settings, nodes: int) -> State:
-    """Peers of a large run, each with a range over about five hundred rendezvous nodes."""
-    state = make_state(settings, nodes)
-    width = min(1.0, 500 / nodes)
-    spec = Subscriptions(kind="random", width=width)
-    subscribe_all(state, settings, *Workload(spec, SEED).subscriptions(nodes))
-    return state
-
-
 def measure_overlay(
     settings_for: Callable[[int], Settings], warm_up: int, formed: bool, nodes: int, cycles: int
 ) -> Measurement:
@@ -217,7 +191,10 @@ def measure_overlay(
     It is ``formed`` from the beginning where its links follow from places alone.
     """
     settings = settings_for(nodes)
-    state = make_scale_state(settings, nodes)
+    state = make_state(settings, nodes)
+    # Each has a range over about five hundred rendezvous nodes.
+    spec = Subscriptions(kind="random", width=min(1.0, 500 / nodes))
+    subscribe_all(state, settings, *Workload(spec, SEED).subscriptions(nodes))
     network = make_network(nodes)
     fill_random_views(state.sampler, network.alive, SEED, 20)
     if formed:
@@ -232,14 +209,14 @@ def measure_overlay(
         approach=approach,
         reserve=largest_step(settings),
     )
-    seconds = _time_cycles(engine, warm_up, cycles)
+    seconds = time_cycles(engine, warm_up, cycles)
     return Measurement(seconds, state_bytes(state) / nodes)
 
 
 BENCHMARKS: Mapping[str, Callable[[int, int], Measurement]] = {
     **{name: partial(measure_sampler, name) for name in SAMPLERS},
     "tman": measure_tman,
-    "paper": partial(measure_overlay, lambda _nodes: scale_settings(), 20, False),
+    "paper": partial(measure_overlay, scale_settings, 20, False),
     "kindred": partial(measure_overlay, kindred_scale_settings, 10, True),
     **EVENT_BENCHMARKS,
     **GOSSIP_BENCHMARKS,

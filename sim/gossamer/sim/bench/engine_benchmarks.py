@@ -16,14 +16,21 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import psutil
 
+from gossamer.protocol.kernel.draws import below, mix
+from gossamer.protocol.kernel.records import BODY, USER, Outbox, Words, close_record, open_record
+from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.kernel.struct import Struct
 from gossamer.protocol.peer.prefetching import approach, hint
 from gossamer.protocol.peer.state.state import make_state
 from gossamer.protocol.peer.step import TIMERS, largest_step, step
-from gossamer.sim.bench.ping_protocol import START, forward_step, make_ping_counts
-from gossamer.sim.custom import Message, Net, Node, Protocol, Timer, column, draw_other
 from gossamer.sim.custom.conditions import Conditions
-from gossamer.sim.custom.plain.driver import PlainDriver
+from gossamer.sim.custom.language.context import Net
+from gossamer.sim.custom.language.members import Timer, column
+from gossamer.sim.custom.language.messages import Message
+from gossamer.sim.custom.library import draw_other
+from gossamer.sim.custom.node import Node
+from gossamer.sim.custom.plain_driver import PlainDriver
+from gossamer.sim.custom.protocol import Protocol
 from gossamer.sim.custom.rule_driver import RuleDriver
 from gossamer.sim.engine.cycle_engine import fill_random_views, make_network
 from gossamer.sim.engine.event_engine import EventEngine, draw_phases
@@ -36,15 +43,26 @@ from gossamer.sim.studies.peers.inputs.workload import Workload
 from gossamer.sim.studies.peers.running.collector import CollectorParts, make_collector, observe
 from gossamer.sim.studies.peers.running.system_run import subscribe_all
 
-# What a benchmark gives.
-
 
 class Measurement(NamedTuple):
-    """Seconds of every repetition, bytes of state a node, and anything worth a word."""
+    """Seconds of every repetition, bytes of state a node, a word, and what the seconds are for."""
 
     seconds: list[float]
     bytes_a_node: float
     note: str = ""
+    unit: str = "cycle"
+
+
+def time_cycles(engine: Any, warm_up: int, cycles: int) -> list[float]:
+    """Seconds of each of so many cycles, after others to warm up."""
+    for _ in range(warm_up):
+        engine.run_cycle()
+    seconds = []
+    for _ in range(cycles):
+        begun = time.perf_counter()
+        engine.run_cycle()
+        seconds.append(time.perf_counter() - begun)
+    return seconds
 
 
 def state_bytes(state: Struct) -> int:
@@ -96,15 +114,41 @@ def measure_event_overlay(preset: str, threads: int | None, nodes: int, runs: in
         )
     for _ in range(WARM_UP_ROUNDS):
         engine.run_cycle()
-    seconds, before = [], engine.counts()["passed"]
-    for _ in range(runs):
-        begun = time.perf_counter()
-        engine.run_cycle()
-        seconds.append(time.perf_counter() - begun)
+    before = engine.counts()["passed"]
+    seconds = time_cycles(engine, 0, runs)
     records = (engine.counts()["passed"] - before) / runs / 1e6
     resident = psutil.Process().memory_info().rss / 2**30
     note = f"{records:.2f} million records a round, {resident:.2f} GiB resident"
     return Measurement(seconds, state_bytes(state) / nodes, note)
+
+
+# The simplest protocol there is, to measure what an engine itself costs.
+
+START = 1
+PING = USER
+
+
+class PingCounts(Struct):
+    """What n nodes have seen: int64[n], pings taken."""
+
+    taken: Int64s
+
+
+@rule
+def forward_step(
+    state: PingCounts,
+    p: int,
+    now: int,  # noqa: ARG001  (as every step)
+    words: Words,  # noqa: ARG001
+    at: int,  # noqa: ARG001
+    out: Outbox,
+) -> None:
+    """Whatever comes, send a ping to a random node: as many go on for ever as were started."""
+    state.taken[p] += 1
+    other = below(mix(1, p, state.taken[p]), len(state.taken))
+    ping = open_record(out, PING, other, p, 1)
+    out.words[ping + BODY] = state.taken[p]
+    close_record(out, ping, 1)
 
 
 def measure_pings(windows: bool, nodes: int, runs: int) -> Measurement:
@@ -116,7 +160,7 @@ def measure_pings(windows: bool, nodes: int, runs: int) -> Measurement:
     def start_once(cycle: int) -> Int64s:
         return draw_phases(nodes if cycle == 0 else 0, 1, PERIOD, SEED)
 
-    state = make_ping_counts(nodes)
+    state = PingCounts(taken=np.zeros(nodes, np.int64))
     make: Any = WindowEngine if windows else EventEngine
     engine = make(
         state,
@@ -138,7 +182,7 @@ def measure_pings(windows: bool, nodes: int, runs: int) -> Measurement:
         taken = time.perf_counter() - begun
         seconds.append(taken * 1e6 / (engine.counts()["passed"] - before))
     note = f"{1 / median(seconds):.1f} million events a second"
-    return Measurement(seconds, state_bytes(state) / nodes, note)
+    return Measurement(seconds, state_bytes(state) / nodes, note, "million events")
 
 
 EVENT_BENCHMARKS: Mapping[str, Callable[[int, int], Measurement]] = {
@@ -150,14 +194,10 @@ EVENT_BENCHMARKS: Mapping[str, Callable[[int, int], Measurement]] = {
         for name, threads in (("wheel", None), ("windows-1", 1), ("windows", 0))
     },
 }
-# Those whose seconds are not for a cycle.
-EVENT_UNITS = dict.fromkeys(("events", "events-windows"), "million events")
 
 
-# Benchmarks of protocols of one's own: a question and an answer, as plain nodes and as rules.
-
-
-# The same small protocol in both ways of writing: once a round a question, and its answer.
+# Protocols of one's own, the same small one in both ways of writing: once a round a question, and
+# its answer.
 
 
 class Question(Message, size_bytes=8):
@@ -181,16 +221,13 @@ class RuleGossip(Protocol):
     ask = Timer(rounds=1)
 
     def on_ask(self, me: int, net: Net) -> None:
-        """Ask somebody."""
         self.asked[me] += 1
         Question.send(net, draw_other(self, me), self.asked[me])
 
     def on_question(self, _me: int, net: Net, sender: int, number: int) -> None:
-        """Answer."""
         Answer.send(net, sender, number)
 
     def on_answer(self, me: int, _net: Net, _sender: int, _number: int) -> None:
-        """Count."""
         self.answered[me] += 1
 
 
@@ -204,16 +241,13 @@ class NodeGossip(Node):
         self.answered = 0
 
     def on_ask(self) -> None:
-        """Ask somebody."""
         self.asked += 1
         self.send(self.draw_other(), Question(self.asked))
 
     def on_question(self, sender: int, message: Question) -> None:
-        """Answer."""
         self.send(sender, Answer(message.number))
 
     def on_answer(self, _sender: int, _message: Answer) -> None:
-        """Count."""
         self.answered += 1
 
 
@@ -241,11 +275,11 @@ def measure_gossip(plain: bool, nodes: int, runs: int) -> Measurement:
         events = sum(driver.traffic().messages.values()) - before + 4 * nodes
         seconds.append(taken * 1e6 / events)
     note = f"{1 / median(seconds):.2f} million events a second of {nodes:,} nodes"
-    return Measurement(seconds, 0 if plain else state_bytes(driver.state) / nodes, note)
+    size = 0 if plain else state_bytes(driver.state) / nodes
+    return Measurement(seconds, size, note, "million events")
 
 
 GOSSIP_BENCHMARKS: Final[Mapping[str, Callable[[int, int], Measurement]]] = {
     "gossip-rules": partial(measure_gossip, False),
     "gossip-nodes": partial(measure_gossip, True),
 }
-GOSSIP_UNITS: Final = dict.fromkeys(GOSSIP_BENCHMARKS, "million events")

@@ -39,7 +39,8 @@ from gossamer.sim.study.scenarios import (
 if TYPE_CHECKING:
     import pandas as pd
 
-    from gossamer.sim.custom import Node, Protocol
+    from gossamer.sim.custom.node import Node
+    from gossamer.sim.custom.protocol import Protocol
     from gossamer.sim.studies.peers.inputs.changes import Drift, Turnover
     from gossamer.sim.studies.peers.inputs.scenario import (
         Churn,

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 
 from gossamer.protocol.kernel.draws import mix_many
-from gossamer.sim.custom.event_log import EventLog
-from gossamer.sim.custom.language.declarations import Declarations
-from gossamer.sim.custom.language.places import snake_case
 from gossamer.sim.engine.latency import Bandwidth, Int64s, Latency, Sizes, no_latency
-from gossamer.sim.engine.link_conditions import LossPeriod, Partition
+from gossamer.sim.engine.link_conditions import (
+    LinkConditions,
+    LossPeriod,
+    Partition,
+    make_link_conditions,
+)
 
 Floats = npt.NDArray[np.float64]
 _DRIFT = 0x6472696674
 # What may become of messages that are not taken as they were sent.
-FATES: Final = (
-    *("to_dead_nodes", "lost", "duplicated", "parted"),
-    *("up_overflowed", "down_overflowed"),
-)
+FATES: Final = ("to_dead_nodes", "lost", "duplicated", "parted", "up_overflowed", "down_overflowed")
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -76,6 +75,19 @@ class Conditions:
         """bool[n], a new array of who is up when the run begins."""
         return np.ones(self.nodes, np.bool_) if self.up is None else self.up.copy()
 
+    def links(self, sizes: Sizes) -> LinkConditions:
+        """New links between the nodes, on which records are of these sizes."""
+        return make_link_conditions(
+            self.nodes,
+            seed=self.seed,
+            latency=self.latency,
+            loss=self.loss,
+            loss_periods=self.loss_periods,
+            duplication=self.duplication,
+            partitions=self.partitions,
+            bandwidth=self.bandwidth and self.bandwidth(sizes),
+        )
+
 
 @attrs.frozen(eq=False)
 class Traffic:
@@ -92,66 +104,6 @@ class Traffic:
     received: Int64s
 
 
-class Driver(Protocol):
-    """A protocol under an engine, whichever way it is written."""
-
-    declared: Declarations
-    conditions: Conditions
-    alive: npt.NDArray[np.bool_]
-
-    @property
-    def nodes(self) -> Any:
-        """The state of a `Protocol`; the objects of a `Node`."""
-
-    def subject_of(self, declared: Declarations) -> Any:
-        """What measures and controls of a part have as ``self``: its state, or its nodes' class."""
-
-    @property
-    def tick(self) -> int:
-        """The present tick."""
-
-    def begin(self) -> None:
-        """Start all nodes that are up; called once, before anything else."""
-
-    def start(self, row: int, contact: int) -> None:
-        """Start a node that has come up; contact is a row, or -1."""
-
-    def leave(self, row: int) -> None:
-        """Let a node that is about to go down say so; it is up until this returns."""
-
-    def grow(self, conditions: Conditions) -> None:
-        """Go on with more nodes; those that are new are down."""
-
-    def use_cores(self, cores: Sequence[int | None]) -> None:
-        """Run with a thread for each of these cores from now on, where threads are of use."""
-
-    def run_until(self, tick: int) -> None:
-        """Let everything happen before a tick; in the cycle engine whole rounds only."""
-
-    def traffic(self) -> Traffic:
-        """What has been sent so far."""
-
-    def log(self) -> EventLog:
-        """What nodes have logged so far."""
-
-    def views(self) -> Mapping[str, Int64s]:
-        """The views of its samplers, int64[n, c] of descriptors, by where they stand in it."""
-
-    def counts(self) -> Mapping[str, int]:
-        """What has become of records so far."""
-
-    def dynamic_state(self) -> dict[str, Any]:
-        """All that changes; may be pickled."""
-
-    def restore(self, dynamic: dict[str, Any]) -> None:
-        """Go on from a `dynamic_state` of such a driver."""
-
-
 def whole_seconds(round_s: float) -> int:
     """The ticks of a round."""
     return max(1, math.floor(round_s * 1000 + 0.5))
-
-
-def message_names(declared: Declarations) -> dict[int, str]:
-    """The names of the messages of a class by kind."""
-    return {message.kind: snake_case(message.__name__) for message in declared.messages.values()}

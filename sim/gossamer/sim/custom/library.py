@@ -11,6 +11,7 @@ import numpy.typing as npt
 from gossamer.protocol.kernel.draws import below, mix
 from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.peer.sampling.sampler import EMPTY, handle_of, view_length
+from gossamer.sim.engine.latency import Int64s
 
 
 @inline_rule
@@ -44,7 +45,6 @@ def draw_other(state: Any, me: int) -> Any:
 # ``near = column(int, 20, initial=NOBODY)`` is such a list for every node, ``self.near[me]`` that
 # of node ``me``. Plain nodes have lists of Python, of which `add_to` is ``append`` within bounds
 # and `remove_from` is ``remove``.
-
 
 NOBODY: Final = -1
 
@@ -194,9 +194,6 @@ class View:
 
 
 # Measures of the graph that nodes form by those whom they know.
-
-
-Int64s = npt.NDArray[np.int64]
 
 
 def graph_of(known: Any, alive: npt.NDArray[np.bool_]) -> Any:

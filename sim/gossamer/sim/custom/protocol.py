@@ -27,7 +27,9 @@ from gossamer.protocol.kernel.draws import mix
 from gossamer.protocol.kernel.errors import StructError
 from gossamer.protocol.kernel.rules import Rule
 from gossamer.protocol.kernel.struct import Struct
-from gossamer.protocol.peer.sampling.sampler import SamplerState, make_sampler
+from gossamer.protocol.peer.record_table.records import SAMPLE_TIMER
+from gossamer.protocol.peer.sampling.sampler import FAMILY, SamplerState, make_sampler
+from gossamer.protocol.peer.settings.config import SAMPLERS
 from gossamer.sim.custom.language.declarations import (
     Declarations,
     ProtocolType,
@@ -36,7 +38,7 @@ from gossamer.sim.custom.language.declarations import (
     declarations_of,
     settings_with,
 )
-from gossamer.sim.custom.language.members import Column, Sampler, is_width, size_from
+from gossamer.sim.custom.language.members import Column, Sampler, Timer, is_width, size_from
 from gossamer.sim.custom.language.messages import MessageClass
 from gossamer.sim.custom.language.places import declaration_error, in_another_order, place_of
 
@@ -80,13 +82,25 @@ class Part:
 
     Attributes:
         path: how its state is reached from that of the stack: "" or ".ring.newscast".
-        declared: by the protocol; None of a sampler.
+        declared: by the protocol; of a sampler its timer and nothing else.
         sampler: as declared; None of a protocol.
+        settings: of a layer, those that differ from its defaults.
     """
 
     path: str
-    declared: Declarations | None
+    declared: Declarations
     sampler: Sampler | None = None
+    settings: Mapping[str, Any] = attrs.field(factory=dict)
+
+    @property
+    def sampler_names(self) -> dict[int, str]:
+        """The names of a sampler's messages, by kind."""
+        if self.sampler is None:
+            return {}
+        name = self.sampler.name
+        records = FAMILY[SAMPLERS.index(name)].records
+        words = {kind.number: kind.name.lower().removeprefix("sample_") for kind in records}
+        return {kind: f"{name}_{word}" for kind, word in words.items()}
 
     def state_in(self, state: Any) -> Any:
         """The state of this part in that of the stack."""
@@ -95,13 +109,18 @@ class Part:
         return state
 
 
-def parts_of(declared: Declarations, path: str = "") -> Iterator[Part]:
+def parts_of(
+    declared: Declarations, path: str = "", settings: Mapping[str, Any] | None = None
+) -> Iterator[Part]:
     """The protocols of a stack, those below before those above them."""
     for name, one in declared.layers.items():
-        yield from parts_of(one.protocol.declared, f"{path}.{name}")
+        yield from parts_of(one.protocol.declared, f"{path}.{name}", one.settings)
     for name, sampler in declared.samplers.items():
-        yield Part(f"{path}.{name}", None, sampler)
-    yield Part(path, declared)
+        timer = Timer(rounds=1)
+        timer.name, timer.kind = "sample", SAMPLE_TIMER
+        inside = Declarations(SamplerState, declared.place, timers={"sample": timer})
+        yield Part(f"{path}.{name}", inside, sampler)
+    yield Part(path, declared, None, settings or {})
 
 
 def seed_of(seed: int, path: str) -> int:
@@ -122,37 +141,23 @@ def make_state(
     settings: Mapping[str, Any],
     seed: int,
     attributes: Mapping[str, np.ndarray[Any, Any]],
+    path: str = "",
     **top: Any,
 ) -> Struct:
     """The state of a stack of ``nodes`` nodes; ``top`` are fields that only its top has."""
-    return _struct(declared, "", nodes, settings, seed, attributes, top)
-
-
-def arrays_of(struct: Struct, path: str = "") -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
-    """All arrays of a struct and those inside it, with where they are."""
-    for name in struct.field_names():
-        value = getattr(struct, name)
-        if isinstance(value, Struct):
-            yield from arrays_of(value, f"{path}.{name}")
-        elif isinstance(value, np.ndarray):
-            yield f"{path}.{name}", value
-
-
-def _struct(
-    declared: Declarations,
-    path: str,
-    nodes: int,
-    settings: Mapping[str, Any],
-    seed: int,
-    attributes: Mapping[str, np.ndarray[Any, Any]],
-    top: Mapping[str, Any],
-) -> Struct:
     fields: dict[str, Any] = {
         "nodes": nodes,
         "seed": seed_of(seed, path),
         "draws": np.zeros(nodes, np.int64),
         **settings,
-        **{name: _array(declared, name, nodes, settings) for name in declared.columns},
+        **{
+            name: np.full(
+                (nodes,) if one.width is None else (nodes, size_from(one.width, settings)),
+                one.initial,
+                _DTYPES[one.kind],
+            )
+            for name, one in declared.columns.items()
+        },
         **{
             name: attributes[name].astype(_DTYPES[one.kind])
             for name, one in declared.attributes.items()
@@ -162,7 +167,7 @@ def _struct(
     for name, one in declared.layers.items():
         below = one.protocol.declared
         inside = settings_with(below, one.settings, f"{name}.")
-        fields[name] = _struct(below, f"{path}.{name}", nodes, inside, seed, attributes, {})
+        fields[name] = make_state(below, nodes, inside, seed, attributes, f"{path}.{name}")
     for name, sampler in declared.samplers.items():
         fields[name] = sampler_state(sampler, nodes, settings, seed_of(seed, f"{path}.{name}"))
     shared = tuple(name for name in ("refused",) if name in fields)
@@ -179,12 +184,14 @@ def _struct(
     return state
 
 
-def _array(
-    declared: Declarations, name: str, nodes: int, settings: Mapping[str, Any]
-) -> np.ndarray[Any, Any]:
-    one = declared.columns[name]
-    shape = (nodes,) if one.width is None else (nodes, size_from(one.width, settings))
-    return np.full(shape, one.initial, _DTYPES[one.kind])
+def arrays_of(struct: Struct, path: str = "") -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
+    """All arrays of a struct and those inside it, with where they are."""
+    for name in struct.field_names():
+        value = getattr(struct, name)
+        if isinstance(value, Struct):
+            yield from arrays_of(value, f"{path}.{name}")
+        elif isinstance(value, np.ndarray):
+            yield f"{path}.{name}", value
 
 
 def _check(declared: Declarations) -> None:
@@ -222,16 +229,10 @@ def _check_column(declared: Declarations, name: str, one: Column) -> None:
 
 def _arguments(declared: Declarations, name: str) -> list[str]:
     """The arguments that a handler takes."""
-    common = ["self", "me", "net"]
-    if name == "start":
-        return [*common, "contact"]
-    if name == "leave":
-        return common
-    if name == "unreachable":
-        return [*common, "to", "kind"]
-    if name in declared.timers:
-        return common
-    return [*common, "sender", *(field.name for field in declared.messages[name].fields)]
+    own = {"start": ["contact"], "leave": [], "unreachable": ["to", "kind"]}.get(name)
+    if own is None and name not in declared.timers:
+        own = ["sender", *(field.name for field in declared.messages[name].fields)]
+    return ["self", "me", "net", *(own or ())]
 
 
 def _check_sendable(message: MessageClass) -> None:

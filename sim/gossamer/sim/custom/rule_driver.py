@@ -12,7 +12,6 @@ import numpy as np
 from gossamer.protocol.kernel.errors import RecordError, RuleError
 from gossamer.protocol.kernel.records import BODY, UNREACHABLE
 from gossamer.sim.custom.conditions import FATES, Conditions, Traffic
-from gossamer.sim.custom.event_log import EventLog
 from gossamer.sim.custom.faults import HandlerError, explained_faults
 from gossamer.sim.custom.language.code import logged_by
 from gossamer.sim.custom.language.context import LEAVE, START, TICKS_A_SECOND
@@ -21,6 +20,7 @@ from gossamer.sim.custom.language.messages import misused
 from gossamer.sim.custom.protocol import Part, arrays_of, make_state, parts_of
 from gossamer.sim.custom.step import cycle_timers, step_of
 from gossamer.sim.custom.tally import (
+    EventLog,
     Taken,
     TallyParts,
     make_tally,
@@ -32,9 +32,7 @@ from gossamer.sim.custom.tally import (
 from gossamer.sim.engine.cycle_engine import CycleEngine, fill_random_views, make_network
 from gossamer.sim.engine.event_engine import EventEngine
 from gossamer.sim.engine.latency import Int64s
-from gossamer.sim.engine.link_conditions import make_link_conditions
 from gossamer.sim.engine.windows.window_engine import WindowEngine, suits_windows
-from gossamer.sim.errors import ScenarioError
 
 TRACE_WORDS: Final = 1 << 22
 _RESERVE: Final = 1 << 16
@@ -71,7 +69,7 @@ class RuleDriver:
         self._names = record_names(self._parts)
         self._cores: Sequence[int | None] = (None,)
         self._log = EventLog()
-        self._logged = logged_by(part.declared for part in self._parts if part.declared)
+        self._logged = logged_by(part.declared for part in self._parts)
         self._build(conditions)
 
     def _build(self, conditions: Conditions) -> None:
@@ -95,6 +93,7 @@ class RuleDriver:
             round_ticks=conditions.round_ticks,
             round_s=conditions.round_ticks / TICKS_A_SECOND,
         )
+        self.nodes = self.state
         self._network = make_network(nodes, reports_unreachable=conditions.reports_unreachable)
         self.alive = self._network.alive
         self.alive[:] = conditions.alive
@@ -106,11 +105,8 @@ class RuleDriver:
     def _cycle_engine(self) -> CycleEngine:
         declared, timers = self.declared, cycle_timers(self.declared)
         for part in self._parts:
-            for timer in part.declared.timers.values() if part.declared else ():
-                if timer.rounds != 1 or timer.jitter > 0:
-                    raise ScenarioError(
-                        None, "engine", "cycle", f"event, as timer {timer.name} is not of one round"
-                    )
+            for timer in part.declared.timers.values():
+                timer.check_cycle()
         step = step_of(declared)
         given: Any = {"observe": observe, "collector": self.tally, "debug": self._debug}
         state, network, seed = self.state, self._network, self.conditions.seed
@@ -130,16 +126,7 @@ class RuleDriver:
         given = (self.state, step, (START,), self._network, seed)
         common: dict[str, Any] = {
             "period": period,
-            "links": make_link_conditions(
-                nodes,
-                seed=conditions.seed,
-                latency=conditions.latency,
-                loss=conditions.loss,
-                loss_periods=conditions.loss_periods,
-                duplication=conditions.duplication,
-                partitions=conditions.partitions,
-                bandwidth=conditions.bandwidth and conditions.bandwidth(self.tally.sizes),
-            ),
+            "links": conditions.links(self.tally.sizes),
             "firing_ticks": start_once,
             "observe": observe,
             "collector": self.tally,
@@ -152,24 +139,23 @@ class RuleDriver:
             return WindowEngine(*given, collectors=TallyParts(), **common)
         return EventEngine(*given, by_sender=by_sender, **common)
 
-    @property
-    def nodes(self) -> Any:
-        return self.state
-
     def subject_of(self, declared: Declarations) -> Any:
-        for part in parts_of(self.declared):
+        """What measures and controls of a part have as ``self``: its state."""
+        for part in self._parts:
             if part.declared is declared:
                 return part.state_in(self.state)
         return self.state
 
     @property
     def tick(self) -> int:
+        """The present tick."""
         if isinstance(self._engine, CycleEngine):
             return self._engine.cycle * self.conditions.round_ticks
         tick: int = self._engine.tick
         return tick
 
     def begin(self) -> None:
+        """Start all nodes that are up; called once, before anything else."""
         for part in self._parts:
             if part.sampler is not None:
                 sampler = part.state_in(self.state)
@@ -179,16 +165,19 @@ class RuleDriver:
                 self._starter.take_turns(np.flatnonzero(self.alive))
 
     def start(self, row: int, contact: int) -> None:
+        """Start a node that has come up; contact is a row, or -1."""
         body = [contact] if contact >= 0 else []
         record = np.array([BODY + len(body), START, row, row, *body], np.int64)
         with _explained(self):
             self._engine.inject(record)
 
     def leave(self, row: int) -> None:
+        """Let a node that is about to go down say so; it is up until this returns."""
         with _explained(self):
             self._engine.inject(np.array([BODY, LEAVE, row, row], np.int64))
 
     def grow(self, conditions: Conditions) -> None:
+        """Go on with more nodes; those that are new are down."""
         self.log()
         before, kept = self.conditions.nodes, self._arrays()
         self._build(conditions)
@@ -196,11 +185,13 @@ class RuleDriver:
         self._set({name: _grown(kept[name], fresh[name], before) for name in fresh})
 
     def use_cores(self, cores: Sequence[int | None]) -> None:
+        """Run with a thread for each of these cores from now on, where threads are of use."""
         self._cores = cores
         if isinstance(self._engine, WindowEngine):
             self._engine.use_cores(cores)
 
     def run_until(self, tick: int) -> None:
+        """Let everything happen before a tick; in the cycle engine whole rounds only."""
         with _explained(self):
             if isinstance(self._engine, CycleEngine):
                 while self.tick < tick:
@@ -210,6 +201,7 @@ class RuleDriver:
         self.log()
 
     def traffic(self) -> Traffic:
+        """What has been sent so far."""
         kinds = [kind for kind in self._names if self.tally.sizes.base[kind] >= 0]
         return Traffic(
             {self._names[kind]: int(self.tally.count[kind]) for kind in kinds},
@@ -219,10 +211,12 @@ class RuleDriver:
         )
 
     def log(self) -> EventLog:
+        """What nodes have logged so far."""
         take_entries(self.tally, self._log, self._logged)
         return self._log
 
     def views(self) -> dict[str, Int64s]:
+        """The views of its samplers, int64[n, c] of descriptors, by where they stand in it."""
         return {
             part.path.removeprefix("."): part.state_in(self.state).views
             for part in self._parts
@@ -230,6 +224,7 @@ class RuleDriver:
         }
 
     def counts(self) -> dict[str, int]:
+        """What has become of records so far."""
         if not isinstance(self._engine, CycleEngine):
             found = self._engine.counts()
             return {name: found[name] for name in FATES}
@@ -240,6 +235,7 @@ class RuleDriver:
         return take_trace(self.tally, self._names)
 
     def dynamic_state(self) -> dict[str, Any]:
+        """All that changes; may be pickled."""
         return {**self._arrays(), "log": self.log().kept()}
 
     def _changing(self) -> Iterator[tuple[str, Any]]:
@@ -264,6 +260,7 @@ class RuleDriver:
         }
 
     def restore(self, dynamic: dict[str, Any]) -> None:
+        """Go on from a `dynamic_state` of such a driver."""
         nodes = len(dynamic["state.draws"])
         if nodes != self.conditions.nodes and self.conditions.grown is not None:
             self._build(self.conditions.grown(nodes))
@@ -287,9 +284,7 @@ class RuleDriver:
 
 def _places(parts: Sequence[Part]) -> int:
     """Words that a node needs to know what it can cancel: one, and one for each that may be."""
-    declared = [part.declared for part in parts if part.declared is not None]
-    messages = [message for each in declared for message in each.messages.values()]
-    most = sum(message.cancellable for message in messages)
+    most = sum(each.cancellable for part in parts for each in part.declared.messages.values())
     return 1 + most if most else 0
 
 
@@ -336,8 +331,6 @@ def _in_words(driver: RuleDriver, error: RuleError) -> RuleError:
 def _misused(driver: RuleDriver, kind: int) -> Exception:
     """The error about a record that its sender could not write; see `messages`."""
     for part in driver._parts:
-        if part.declared is None:
-            continue
         for message in part.declared.messages.values():
             if message.kind == kind:
                 return misused(message)

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from gossamer.protocol.kernel.draws import below, mix
 from gossamer.protocol.peer.sampling.sampler import EMPTY, handle_of
-from gossamer.sim.custom.conditions import Driver
 from gossamer.sim.custom.faults import explained_faults
 from gossamer.sim.custom.language.context import TICKS_A_SECOND
 from gossamer.sim.custom.language.declarations import Declarations
 from gossamer.sim.custom.language.functions import ControlOf, MeasureOf
 from gossamer.sim.custom.language.places import declaration_error, place_of
 from gossamer.sim.custom.protocol import parts_of
+from gossamer.sim.engine.event_engine import make_transitions
+from gossamer.sim.engine.event_loop import Transitions
 from gossamer.sim.engine.latency import Int64s
 from gossamer.sim.errors import SimulationError
 
-# Who knows whom under a protocol: the views of its samplers, and what classes say themselves.
-#
-# A class says it by a function ``overlay(self, run)``, of a `Node` below ``classmethod``: it
-# returns pairs of rows, the first of which knows the second, or such pairs by the name of their
-# kind.
+if TYPE_CHECKING:
+    from gossamer.sim.custom.plain_driver import PlainDriver
+    from gossamer.sim.custom.rule_driver import RuleDriver
 
-
+# By a function ``overlay(self, run)``, of a `Node` below ``classmethod``, a class says who knows
+# whom: it returns pairs of rows, the first of which knows the second, or such pairs by kind.
 OVERLAY: Final = "overlay"
 _UNNAMED: Final = "link"
 
@@ -98,20 +98,7 @@ ROUND_COLUMNS: Final[Mapping[str, str]] = {
 }
 
 
-class Changes(NamedTuple):
-    """When nodes come up and go down, in order of time.
-
-    Attributes:
-        ticks, rows: int64[m].
-        up: bool[m].
-    """
-
-    ticks: Int64s
-    rows: Int64s
-    up: npt.NDArray[np.bool_]
-
-
-NO_CHANGES: Final = Changes(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_))
+NO_CHANGES: Final = make_transitions((), (), ())
 
 
 class Simulation:
@@ -133,9 +120,9 @@ class Simulation:
 
     def __init__(
         self,
-        driver: Driver,
+        driver: RuleDriver | PlainDriver,
         rounds: int,
-        changes: Changes = NO_CHANGES,
+        changes: Transitions = NO_CHANGES,
         leaving: float = 0.0,
     ) -> None:
         self._driver = driver
@@ -149,7 +136,7 @@ class Simulation:
         self.round = 0
         self.rounds = rounds
         self.stopped: str | None = None
-        declared = [part.declared for part in parts_of(driver.declared) if part.declared]
+        declared = [part.declared for part in parts_of(driver.declared)]
         self._controls = list(driver.declared.controls.values())
         self._measures = dict(driver.declared.measures)
         # Layers set themselves up; what is measured is up to the protocol on top.
@@ -302,7 +289,7 @@ class Simulation:
         found = {name: links_of_views(each) for name, each in views.items()}
         with explained_faults():
             for part in parts_of(self._driver.declared):
-                if part.declared is None:
+                if part.sampler is not None:
                     continue
                 subject = self._driver.subject_of(part.declared)
                 prefix = part.path.removeprefix(".")

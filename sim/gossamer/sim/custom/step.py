@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from gossamer.protocol.kernel.records import (
@@ -19,7 +19,6 @@ from gossamer.protocol.kernel.records import (
     open_record,
 )
 from gossamer.protocol.kernel.rules import Rule, inline_rule, rule
-from gossamer.protocol.peer.record_table.records import SAMPLE_TIMER
 from gossamer.protocol.peer.sampling.sampler import FAMILY, sample_step, sample_unreachable
 from gossamer.protocol.peer.settings.config import SAMPLERS
 from gossamer.sim.custom.language.context import (
@@ -63,11 +62,6 @@ def arm(net: Net, kind: int, delay_s: float, least: int) -> None:
         close_record(net.out, at, 2)
 
 
-@rule
-def _ignore(_s: Any, _p: int, _now: int, _words: Words, _at: int, _out: Outbox) -> None:
-    """Do nothing."""
-
-
 @functools.cache
 def step_of(declared: Declarations) -> Rule:
     """The rule that takes every record of a stack of protocols."""
@@ -104,13 +98,9 @@ def step_of(declared: Declarations) -> Rule:
 
 def cycle_timers(declared: Declarations) -> tuple[int, ...]:
     """The kinds of all timers of a stack, in the order in which they fire in a turn."""
-    kinds: list[int] = []
-    for part in parts_of(declared):
-        if part.sampler is not None:
-            kinds.append(SAMPLE_TIMER)
-        if part.declared is not None:
-            kinds += [timer.kind for timer in part.declared.timers.values()]
-    return tuple(kinds)
+    return tuple(
+        timer.kind for part in parts_of(declared) for timer in part.declared.timers.values()
+    )
 
 
 def _takers(parts: list[Part]) -> dict[int, Rule]:
@@ -134,7 +124,6 @@ def _takers_of(part: Part) -> Iterator[tuple[str, int, Rule]]:
             {"sample_step": sample_step},
         )
         yield from ((f"the sampler{part.path}", kind, sample) for kind in rules)
-    if part.declared is None:
         return
     declared = part.declared
     for name, message in declared.messages.items():
@@ -149,7 +138,6 @@ def _takers_of(part: Part) -> Iterator[tuple[str, int, Rule]]:
 
 
 def _refuse_two(top: Part, one: str, other: str) -> None:
-    assert top.declared is not None
     raise declaration_error(
         top.declared.place,
         top.declared.owner.__name__,
@@ -163,7 +151,8 @@ def _rearming(parts: list[Part]) -> dict[int, Rule]:
     """By kind of a timer, the rule that lets it fire again."""
     rules: dict[int, Rule] = {}
     for part in parts:
-        for path, timer in _timers(part):
+        path = _path_of_draws(part)
+        for timer in part.declared.timers.values():
             period = _period(path, timer)
             if timer.jitter > 0:
                 spread = f"{timer.jitter!r} * (2.0 * draw_float(s{path}, p) - 1.0)"
@@ -173,74 +162,68 @@ def _rearming(parts: list[Part]) -> dict[int, Rule]:
     return rules
 
 
-def _timers(part: Part) -> Iterator[tuple[str, Timer]]:
-    """The timers of a part, with the path of the state that has their settings and draws."""
-    if part.sampler is not None:
-        timer = Timer(rounds=1)
-        timer.name, timer.kind = "sample", SAMPLE_TIMER
-        yield "", timer
-    if part.declared is not None:
-        yield from ((part.path, timer) for timer in part.declared.timers.values())
+def _path_of_draws(part: Part) -> str:
+    """The path of the state by which timers of a part draw: a sampler's by that of the stack."""
+    return part.path if part.sampler is None else ""
 
 
 def _period(path: str, timer: Timer) -> str:
     """The code of a timer's period in seconds."""
-    given = timer.rounds if timer.rounds is not None else timer.seconds
+    given = timer.period
     period = f"s{path}.{given}" if isinstance(given, str) else repr(float(given or 0))
     return period if timer.rounds is None else f"({period} * s.round_s)"
 
 
 def _starting(parts: list[Part]) -> Rule:
     """The rule that starts a node: its timers and handlers, those below first."""
-    lines = [
-        "    net = net_of(s, p, now, out)",
-        f"    contact = words[at + {BODY}] if words[at + {LENGTH}] > {BODY} else -1",
-    ]
-    handlers: dict[str, Rule] = {}
-    for number, part in enumerate(parts):
+    contact = f"    contact = words[at + {BODY}] if words[at + {LENGTH}] > {BODY} else -1"
+
+    def before(part: Part) -> Iterator[str]:
         if part.sampler is not None:
-            lines.append("    if contact >= 0:")
-            lines.append(f"        join_via(s{part.path}, p, net.round, contact)")
-        arms = [
-            f"        arm(net, {timer.kind}, {_phase(path, timer)}, 0)"
-            for path, timer in _timers(part)
-        ]
-        if arms:
-            lines += ["    if not s.in_cycles:", *arms]
-        if part.declared is not None and "start" in part.declared.handlers:
-            handlers[f"start_{number}"] = handler_rule(part.declared.handlers["start"])
-            lines.append(f"    start_{number}(s{part.path}, p, net, contact)")
-    return _rule_of("start", lines, {"join_via": join_via, **handlers})
+            yield "    if contact >= 0:"
+            yield f"        join_via(s{part.path}, p, net.round, contact)"
+        if part.declared.timers:
+            yield "    if not s.in_cycles:"
+        for timer in part.declared.timers.values():
+            path = _path_of_draws(part)
+            share = f"draw_float(s{path}, p)" if timer.phase is None else repr(float(timer.phase))
+            yield f"        arm(net, {timer.kind}, {_period(path, timer)} * {share}, 0)"
+
+    return _calling("start", parts, [contact], before, ", contact")
 
 
 def _leaving(parts: list[Part]) -> Rule:
     """The rule by which a node says that it leaves: handlers, those above first."""
-    lines = ["    net = net_of(s, p, now, out)"]
-    handlers: dict[str, Rule] = {}
-    for number, part in reversed(list(enumerate(parts))):
-        if part.declared is not None and "leave" in part.declared.handlers:
-            handlers[f"leave_{number}"] = handler_rule(part.declared.handlers["leave"])
-            lines.append(f"    leave_{number}(s{part.path}, p, net)")
-    return _rule_of("leave", lines, handlers)
-
-
-def _phase(path: str, timer: Timer) -> str:
-    share = f"draw_float(s{path}, p)" if timer.phase is None else repr(float(timer.phase))
-    return f"{_period(path, timer)} * {share}"
+    return _calling("leave", parts[::-1], [], lambda _part: (), "")
 
 
 def _coming_back(parts: list[Part]) -> Rule:
     """The rule that takes records that came back to their sender."""
-    lines = ["    net = net_of(s, p, now, out)"]
-    handlers: dict[str, Rule] = {}
-    for number, part in enumerate(parts):
+
+    def before(part: Part) -> Iterator[str]:
         if part.sampler is not None:
-            lines.append(f"    sample_unreachable(s{part.path}, p, net.round, words, at, out)")
-        if part.declared is not None and "unreachable" in part.declared.handlers:
-            handlers[f"back_{number}"] = handler_rule(part.declared.handlers["unreachable"])
-            kind = f"words[at + {KIND}] - {UNREACHABLE}"
-            lines.append(f"    back_{number}(s{part.path}, p, net, words[at + {TO}], {kind})")
-    return _rule_of("come_back", lines, {"sample_unreachable": sample_unreachable, **handlers})
+            yield f"    sample_unreachable(s{part.path}, p, net.round, words, at, out)"
+
+    given = f", words[at + {TO}], words[at + {KIND}] - {UNREACHABLE}"
+    return _calling("unreachable", parts, [], before, given)
+
+
+def _calling(
+    name: str,
+    parts: list[Part],
+    first: list[str],
+    before: Callable[[Part], Iterable[str]],
+    given: str,
+) -> Rule:
+    """The rule that calls the handlers of a name, with what is done ahead of that of each part."""
+    lines = ["    net = net_of(s, p, now, out)", *first]
+    handlers: dict[str, Rule] = {"join_via": join_via, "sample_unreachable": sample_unreachable}
+    for number, part in enumerate(parts):
+        lines += before(part)
+        if name in part.declared.handlers:
+            handlers[f"{name}_{number}"] = handler_rule(part.declared.handlers[name])
+            lines.append(f"    {name}_{number}(s{part.path}, p, net{given})")
+    return _rule_of(name, lines, handlers)
 
 
 def _rule_of(name: str, lines: list[str], names: Mapping[str, Any]) -> Rule:

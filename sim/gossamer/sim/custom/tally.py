@@ -1,4 +1,4 @@
-"""What an engine's observer counts of messages, and the trace that it keeps where asked to."""
+"""What an engine's observer counts of messages, the trace that it keeps, and the log of a run."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from gossamer.protocol.kernel.records import BODY, FROM, KIND, LENGTH, TO, Words
 from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.kernel.struct import Struct
-from gossamer.protocol.peer.record_table.records import SAMPLE_TIMER
-from gossamer.protocol.peer.sampling.sampler import FAMILY
-from gossamer.protocol.peer.settings.config import SAMPLERS
-from gossamer.sim.custom.event_log import EventLog
-from gossamer.sim.custom.language.context import LATER_WORDS, LOGGED, is_due
-from gossamer.sim.custom.language.messages import KINDS, MessageClass
+from gossamer.sim.custom.language.context import LATER_WORDS, LOGGED, TICKS_A_SECOND, is_due
+from gossamer.sim.custom.language.messages import (
+    KINDS,
+    MessageClass,
+    refuse_logging,
+    words_of,
+)
+from gossamer.sim.custom.language.places import declaration_error
 from gossamer.sim.custom.protocol import Part
 from gossamer.sim.engine.latency import Int64s, Sizes, bytes_of
 from gossamer.sim.engine.link_conditions import LATER
@@ -31,6 +34,83 @@ _TAPES: Final = (("log", "marks"), ("entries", "entry_marks"))
 # Room for what nodes log until the host takes it, after every round at the latest.
 _ENTRY_WORDS: Final = 1 << 22
 _ENTRY_WORDS_A_NODE: Final = 16
+# Columns of entries in the log of a run.
+_ENTRY_TICK, _ENTRY_NODE, _ENTRY_FIELDS = 0, 1, 2
+# Entries of plain nodes that are put in one array.
+_AT_ONCE: Final = 1 << 16
+
+
+class EventLog:
+    """What nodes have logged, by message; it grows with the run, and nothing is taken from it.
+
+    Its order is that of time, at one tick that of rows, and of one node that in which it logged.
+    So it depends neither on an engine's order within a tick nor on threads.
+
+    Args:
+        kept: of another log, to go on from.
+    """
+
+    def __init__(self, kept: Mapping[MessageClass, Int64s] | None = None) -> None:
+        self._ordered = dict(kept or {})
+        self._added: dict[MessageClass, list[Int64s]] = {}
+        self._written: dict[MessageClass, list[tuple[int, ...]]] = {}
+
+    def add(self, message: MessageClass, rows: Int64s) -> None:
+        """Add int64[m, 2 + fields]: tick, node and the words of fields, each node's in order."""
+        self._added.setdefault(message, []).append(rows)
+
+    def write(self, tick: int, node: int, entry: Any) -> None:
+        """Add one entry, an object of a message; raises as `Simulation.log`."""
+        message: Any = entry.__class__
+        if message not in self._written:
+            refuse_logging(message)
+            for other in self.kept():
+                if other.name == message.name and other is not message:
+                    raise declaration_error(
+                        message.place, message.__name__, None, "another name", "logged twice"
+                    )
+            self._written[message] = []
+        written = self._written[message]
+        written.append((tick, node, *words_of(entry)))
+        if len(written) >= _AT_ONCE:
+            self._take_written()
+
+    def _take_written(self) -> None:
+        for message, written in self._written.items():
+            if written:
+                self.add(message, np.array(written, np.int64))
+                written.clear()
+
+    def kept(self) -> dict[MessageClass, Int64s]:
+        """By message that was logged, all entries in order; what a checkpoint keeps."""
+        self._take_written()
+        for message, added in self._added.items():
+            new = np.concatenate(added)
+            before = self._ordered.get(message, new[:0])
+            # Only those of the last ticks can be out of order.
+            first = int(np.searchsorted(before[:, _ENTRY_TICK], new[:, _ENTRY_TICK].min(), "left"))
+            new = np.concatenate([before[first:], new])
+            order = np.lexsort([new[:, _ENTRY_NODE], new[:, _ENTRY_TICK]])
+            self._ordered[message] = np.concatenate([before[:first], new[order]])
+        self._added.clear()
+        return dict(self._ordered)
+
+    def table(self, message: Any, round_ticks: int) -> dict[str, npt.NDArray[Any]]:
+        """The entries of a message, a row each; see `Simulation.log`."""
+        refuse_logging(message)
+        none = np.empty((0, _ENTRY_FIELDS + len(message.fields)), np.int64)
+        rows = self.kept().get(message, none)
+        tick = rows[:, _ENTRY_TICK]
+        columns: dict[str, npt.NDArray[Any]] = {
+            "round": tick // round_ticks,
+            "time_s": tick / TICKS_A_SECOND,
+            "node": rows[:, _ENTRY_NODE].copy(),
+        }
+        for place, field in enumerate(message.fields, _ENTRY_FIELDS):
+            words = rows[:, place].copy()
+            is_float = field.kind is float
+            columns[field.name] = words.view(np.float64) if is_float else words.astype(field.kind)
+        return columns
 
 
 class Taken(NamedTuple):
@@ -75,23 +155,14 @@ class Tally(Struct, shared=True):
 
 
 def make_tally(parts: list[Part], nodes: int, log_words: int, *, logs: bool = False) -> Tally:
-    """A tally of a stack of protocols that has counted nothing.
-
-    Args:
-        parts: the stack.
-        nodes: how many there are.
-        log_words: room for the trace, 0 for none.
-        logs: whether nodes log anything.
-    """
+    """A tally of a stack that has counted nothing, with room for so many words of its trace."""
     size = np.full(KINDS, _NO_MESSAGE, np.int64)
     fixed = np.zeros(KINDS, np.int64)
     for part in parts:
-        if part.sampler is not None:
-            size[list(sampler_names(part))] = 0
-        if part.declared is not None:
-            for message in part.declared.messages.values():
-                size[message.kind] = message.size_bytes
-                fixed[message.kind] = len(message.fields)
+        size[list(part.sampler_names)] = 0
+        for message in part.declared.messages.values():
+            size[message.kind] = message.size_bytes
+            fixed[message.kind] = len(message.fields)
     return Tally(
         count=np.zeros(KINDS, np.int64),
         bytes_of=np.zeros(KINDS, np.int64),
@@ -109,21 +180,10 @@ def record_names(parts: list[Part]) -> dict[int, str]:
     """The names of all messages and timers of a stack, by kind."""
     names: dict[int, str] = {}
     for part in parts:
-        if part.sampler is not None:
-            names |= sampler_names(part) | {SAMPLE_TIMER: "sample"}
-        if part.declared is not None:
-            names |= {each.kind: name for name, each in part.declared.messages.items()}
-            names |= {each.kind: name for name, each in part.declared.timers.items()}
+        names |= part.sampler_names
+        for declared in (part.declared.messages, part.declared.timers):
+            names |= {each.kind: name for name, each in declared.items()}
     return names
-
-
-def sampler_names(part: Part) -> dict[int, str]:
-    """The names of a sampler's messages, by kind."""
-    assert part.sampler is not None
-    name = part.sampler.name
-    records = FAMILY[SAMPLERS.index(name)].records
-    words = {kind.number: kind.name.lower().removeprefix("sample_") for kind in records}
-    return {kind: f"{name}_{word}" for kind, word in words.items()}
 
 
 @rule
@@ -189,12 +249,7 @@ def take_trace(tally: Tally, names: Mapping[int, str]) -> Iterator[Taken]:
 
 
 def take_entries(tally: Tally, log: EventLog, messages: Mapping[int, MessageClass]) -> None:
-    """Move what nodes have logged to the log of the run.
-
-    Args:
-        tally: has it.
-        log: of the run.
-        messages: by kind, those that are logged.
+    """Move what nodes have logged, by kind these messages, to the log of the run.
 
     Raises:
         SimulationError: there was no room for all of it.

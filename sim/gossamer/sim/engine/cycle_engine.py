@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.protocol.kernel.debugging import checked_run
 from gossamer.protocol.kernel.debugging.checked_run import (
     CheckedRun,
     checked_hint,
     checked_observer,
     checked_step,
+    is_wanted,
 )
 from gossamer.protocol.kernel.draws import below, mix
 from gossamer.protocol.kernel.errors import CapacityError
@@ -213,6 +213,16 @@ def make_turns(step: Rule, observe: Rule, hint: Rule, approach: Rule) -> Callabl
     return turns
 
 
+def checked_rules(
+    debug: bool | None, step: Rule, observe: Rule, *hints: Rule, **run: Any
+) -> tuple[CheckedRun | None, tuple[Rule, ...]]:
+    """Rules as a run takes them, and what checks it, of ``run``: None where nobody asks for it."""
+    if not is_wanted(debug):
+        return None, (step, observe, *hints)
+    rules = (checked_step(step), checked_observer(observe), *map(checked_hint, hints))
+    return CheckedRun(**run), rules
+
+
 _NOBODY = np.empty(0, np.int64)
 
 
@@ -277,14 +287,14 @@ class CycleEngine:
         self._timers = np.array(timers, np.int64)
         self._out = make_outbox(max(outbox_words, 4 * reserve))
         self._reserve = reserve
-        self._checked = None
-        if checked_run.is_wanted(debug):
-            step, observe = checked_step(step), checked_observer(observe)
-            hint, approach = checked_hint(hint), checked_hint(approach)
-            self._checked = CheckedRun(
-                state, collector, len(network.alive), lambda: f"cycle {self.cycle}"
-            )
-        self._turns = make_turns(step, observe, hint, approach)
+        self._checked, rules = checked_rules(
+            *(debug, step, observe, hint, approach),
+            state=state,
+            collector=collector,
+            population=len(network.alive),
+            when=lambda: f"cycle {self.cycle}",
+        )
+        self._turns = make_turns(*rules)
 
     def visiting_order(self) -> npt.NDArray[np.int64]:
         """A random order of all nodes, fixed by the seed and the cycle."""

@@ -2,28 +2,22 @@
 
 It drives the same `step` as the cycle engine. Time is counted in ticks; a round, PeerSim's cycle,
 is a number of them in which each timer of each node fires once. At zero latency, with the timers
-in the cycle engine's visiting order, both engines do the same (see `event_loop` and `tick_order`
-for what happens at one tick).
+in the cycle engine's visiting order, both engines do the same; `event_loop` says what happens at
+one tick.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from gossamer.protocol.kernel.debugging import checked_run
-from gossamer.protocol.kernel.debugging.checked_run import (
-    CheckedRun,
-    checked_hint,
-    checked_observer,
-    checked_step,
-)
 from gossamer.protocol.kernel.errors import CapacityError
 from gossamer.protocol.kernel.records import BODY, HEAD, REFUSED, Words, make_outbox
 from gossamer.protocol.kernel.rules import Rule
-from gossamer.sim.engine.cycle_engine import Network, give_no_hint, observe_nothing
+from gossamer.sim.engine.cycle_engine import Network, checked_rules, give_no_hint, observe_nothing
 from gossamer.sim.engine.event_loop import (
     FAULT,
     NEXT_TIMER,
@@ -87,22 +81,80 @@ def check_rows(field: str, rows: Int64s, nodes: int) -> None:
         raise ScenarioError(None, field, int(wrong[0]), f"a row from 0 to {nodes - 1}")
 
 
-def named_counts(network: Network, links: LinkConditions) -> dict[str, int]:
-    """What has happened to records, by name."""
+# What has happened to records, as networks and links count it.
+_COUNTED = (
+    *("passed", "to_dead_nodes", "beyond_capacity"),
+    *("lost", "duplicated", "parted", "queue_overflowed", "up_overflowed", "down_overflowed"),
+)
+
+
+class TimedEngine(ABC):
+    """What both event engines are: `EventEngine`, and `WindowEngine` on several threads."""
+
+    state: Any
+    network: Network
+    links: LinkConditions
+    period: int
+
+    @property
+    @abstractmethod
+    def tick(self) -> int:
+        """The present tick; its timers have not fired yet."""
+
+    @property
+    def cycle(self) -> int:
+        """The present round."""
+        return self.tick // self.period
+
+    @abstractmethod
+    def run_until(self, tick: int) -> None:
+        """Let everything happen that happens before ``tick``.
+
+        Raises:
+            ValueError: the tick is past; nothing happened.
+        """
+
+    def run_cycle(self) -> None:
+        """Let everything happen that happens in the rest of this round."""
+        self.run_until((self.cycle + 1) * self.period)
+
+    def counts(self) -> dict[str, int]:
+        """What has happened to records so far, by name."""
+        counts = (*self.network.counts.tolist(), *self.links.counts.tolist())
+        return dict(zip(_COUNTED, counts, strict=True))
+
+    def _dynamic_arrays(self) -> dict[str, Any]:
+        return arrays_in(
+            network=(self.network, ("alive", "taken", "counts")),
+            links=(self.links, ("sent", "free_at", "waiting", "longest", "counts")),
+            bandwidth=(self.links.bandwidth, ("up_free", "down_free")),
+        )
+
+    def _checked_arrays(self, snapshot: Mapping[str, Words], *others: str) -> dict[str, Any]:
+        """The arrays that a snapshot is of beside ``others``; raises `ValueError` about others."""
+        own = self._dynamic_arrays()
+        if set(snapshot) != {*own, *others}:
+            raise ValueError(f"snapshot of {sorted(snapshot)}, expected {sorted({*own, *others})}")
+        for name, array in own.items():
+            if snapshot[name].shape != array.shape or snapshot[name].dtype != array.dtype:
+                raise ValueError(f"{name} is of shape {snapshot[name].shape}, not {array.shape}")
+        return own
+
+    def _check_time(self, tick: int) -> None:
+        if not self.tick <= tick < HORIZON // 2:
+            raise ValueError(f"tick is {tick}, expected {self.tick} to {HORIZON // 2 - 1}")
+
+
+def arrays_in(**parts: tuple[Any, Sequence[str]]) -> dict[str, Any]:
+    """Arrays of some owners by name, such as "links.sent"."""
     return {
-        "passed": int(network.counts[0]),
-        "to_dead_nodes": int(network.counts[1]),
-        "beyond_capacity": int(network.counts[2]),
-        "lost": int(links.counts[0]),
-        "duplicated": int(links.counts[1]),
-        "parted": int(links.counts[2]),
-        "queue_overflowed": int(links.counts[3]),
-        "up_overflowed": int(links.counts[4]),
-        "down_overflowed": int(links.counts[5]),
+        f"{part}.{name}": getattr(owner, name)
+        for part, (owner, names) in parts.items()
+        for name in names
     }
 
 
-class EventEngine:
+class EventEngine(TimedEngine):
     """Runs a protocol event by event.
 
     Args:
@@ -127,7 +179,7 @@ class EventEngine:
         tells_ticks: whether rules are told the tick it is, and not the round.
         queue_words: room for waiting records to begin with; it grows as needed.
         queue_words_limit: room for waiting records at most.
-        by_sender: take the records of a tick in the order of `tick_order`, as the windows engine
+        by_sender: take the records of a tick in the order of `sort_tick`, as the windows engine
             does, rather than of insertion; latency must be at least a tick.
         debug: run the rules interpreted and checked, see `protocol.kernel.debugging`; by default
             as the variable GOSSAMER_DEBUG of the environment says.
@@ -199,25 +251,20 @@ class EventEngine:
             room=2 * SLOT_WORDS_A_WORD * reserve,
             tells_ticks=tells_ticks,
         )
-        self._checked = None
-        if checked_run.is_wanted(debug):
-            step, observe = checked_step(step), checked_observer(observe)
-            hint = checked_hint(hint)
-            self._checked = CheckedRun(
-                state, collector, nodes, lambda: f"tick {self.tick} of cycle {self.cycle}"
-            )
-        self._run = make_run(step, observe, hint)
-        self._settle = make_settle(step, observe)
+        self._checked, rules = checked_rules(
+            *(debug, step, observe, hint),
+            state=state,
+            collector=collector,
+            population=nodes,
+            when=lambda: f"tick {self.tick} of cycle {self.cycle}",
+        )
+        self._run = make_run(*rules)
+        self._settle = make_settle(*rules[:2])
 
     @property
     def tick(self) -> int:
         """The present tick; its timers have not fired yet."""
         return int(self._world.queue.marks[NOW])
-
-    @property
-    def cycle(self) -> int:
-        """The present round."""
-        return self.tick // self.period
 
     @property
     def pending(self) -> int:
@@ -235,10 +282,6 @@ class EventEngine:
             self._begin_round()
             until = min(tick, (self.cycle + 1) * self.period)
             self._complete(self._run, until)
-
-    def run_cycle(self) -> None:
-        """Let everything happen that happens in the rest of this round."""
-        self.run_until((self.cycle + 1) * self.period)
 
     def inject(self, record: Words, at: int | None = None) -> None:
         """Hand a record (a command) to the node it names.
@@ -269,10 +312,6 @@ class EventEngine:
         finally:
             put_back(self._world.queue, due)
 
-    def counts(self) -> dict[str, int]:
-        """What has happened to records so far, by name."""
-        return named_counts(self.network, self.links)
-
     def snapshot(self) -> dict[str, Words]:
         """Copies of all that changes while the engine runs, but for the protocol's state.
 
@@ -290,12 +329,7 @@ class EventEngine:
         Raises:
             ValueError: the arrays are not those of such an engine; nothing was changed.
         """
-        own = self._dynamic_arrays()
-        if set(snapshot) != {*own, "queue.words"}:
-            raise ValueError(f"snapshot of {sorted(snapshot)}, expected {sorted(own)}")
-        for name, array in own.items():
-            if snapshot[name].shape != array.shape or snapshot[name].dtype != array.dtype:
-                raise ValueError(f"{name} is of shape {snapshot[name].shape}, not {array.shape}")
+        own = self._checked_arrays(snapshot, "queue.words")
         words = snapshot["queue.words"]
         if len(words) > len(self._world.queue.words):
             self._enlarge(len(words))
@@ -305,19 +339,8 @@ class EventEngine:
         self._set_agenda()
 
     def _dynamic_arrays(self) -> dict[str, Any]:
-        world = self._world
-        parts = {
-            "network": (world.network, ("alive", "taken", "counts")),
-            "links": (world.links, ("sent", "free_at", "waiting", "longest", "counts")),
-            "bandwidth": (world.links.bandwidth, ("up_free", "down_free")),
-            "queue": (world.queue, ("first", "last", "free", "marks")),
-            "engine": (world, ("clock",)),
-        }
-        return {
-            f"{part}.{name}": getattr(owner, name)
-            for part, (owner, names) in parts.items()
-            for name in names
-        }
+        queue = arrays_in(queue=(self._world.queue, ("first", "last", "free", "marks")))
+        return super()._dynamic_arrays() | queue | {"engine.clock": self._world.clock}
 
     def _agenda_of(self, firing_ticks: Int64s) -> Agenda:
         """Timers sorted by tick, those of one tick by node and place in the list of timers."""
@@ -359,7 +382,3 @@ class EventEngine:
     def _enlarge(self, room: int) -> None:
         queue = enlarged(self._world.queue, room, self._queue_words_limit)
         self._world = self._world._replace(queue=queue)
-
-    def _check_time(self, tick: int) -> None:
-        if not self.tick <= tick < HORIZON // 2:
-            raise ValueError(f"tick is {tick}, expected {self.tick} to {HORIZON // 2 - 1}")

@@ -2,7 +2,7 @@
 
 At one tick things happen in this order: nodes go up and down, timers fire, records are taken in
 order of insertion, including those that are sent without latency during that tick; or, where an
-engine is to do as the windows engine does, in the order of `tick_order`.
+engine is to do as the windows engine does, in the order of `sort_tick`.
 """
 
 from __future__ import annotations
@@ -72,7 +72,6 @@ from gossamer.sim.engine.loops import loop_factory
 # The windows engine takes records in this order. The event queue keeps the order of insertion, in
 # which the records of one sender lie by their number already; a stable sort by taker and sender
 # makes it this one.
-
 
 _SERVED = -1
 

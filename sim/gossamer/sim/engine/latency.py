@@ -104,16 +104,12 @@ def drawn_sites(sites: int, nodes: int, seed: int) -> Int64s:
     return np.asarray((draws >> 31) * sites >> 31)
 
 
-def matrix_latency(
-    ticks: npt.NDArray[np.integer[Any]], nodes: int, seed: int, site: Int64s | None = None
-) -> Latency:
+def matrix_latency(ticks: npt.NDArray[np.integer[Any]], site: Int64s) -> Latency:
     """Messages take the ticks between the sites of sender and addressee.
 
     Args:
         ticks: int64[m, m], from row to column; the diagonal is for nodes at one site.
-        nodes: number of nodes.
-        seed: of the placement.
-        site: int64[n], the site of each node; by default `drawn_sites`.
+        site: int64[n], the site of each node, see `drawn_sites`.
 
     Raises:
         ScenarioError: the matrix is not square, has no row or an entry below 0.
@@ -124,21 +120,16 @@ def matrix_latency(
         wrong = int(ticks[(ticks < 0) | (ticks > LONGEST_TICKS)][0])
         expected = f"0 to {LONGEST_TICKS} ticks"
         raise ScenarioError(None, "entry of the latency matrix", wrong, expected)
-    site = drawn_sites(len(ticks), nodes, seed) if site is None else site
     return Latency(0, 0, _EVEN, site, np.ascontiguousarray(ticks, np.int32), _NO_PLACES)
 
 
-def coordinate_latency(
-    places: Floats, shortest: int, nodes: int, seed: int, site: Int64s | None = None
-) -> Latency:
+def coordinate_latency(places: Floats, shortest: int, site: Int64s) -> Latency:
     """Messages take the Euclidean distance between the sites of sender and addressee, and more.
 
     Args:
         places: float64[m, d], coordinates of sites, in ticks.
         shortest: ticks that every message takes beside the distance.
-        nodes: number of nodes.
-        seed: of the placement.
-        site: int64[n], the site of each node; by default `drawn_sites`.
+        site: int64[n], the site of each node, see `drawn_sites`.
 
     Raises:
         ScenarioError: the coordinates are not finite, or too far apart; or there are none.
@@ -149,7 +140,6 @@ def coordinate_latency(
     if not 0 <= shortest + math.sqrt(float(reach @ reach)) <= LONGEST_TICKS or shortest < 0:
         expected = f"0 to {LONGEST_TICKS} ticks between any two sites"
         raise ScenarioError(None, "reach of the coordinates", reach.tolist(), expected)
-    site = drawn_sites(len(places), nodes, seed) if site is None else site
     places = np.ascontiguousarray(places, np.float64)
     return Latency(shortest, 0, _EVEN, site, _NO_MATRIX, places)
 
@@ -187,7 +177,6 @@ def trip_ticks(latency: Latency, source: int, to: int, seed: int, counter: int) 
 # A link keeps the microsecond at which it will be free and nothing else. Both are written by the
 # row in hand only, in the order in which it sends and in which messages reach it, so that engines
 # that run rows in any order agree.
-
 
 # Ticks are milliseconds.
 _MICROS_A_TICK = 1000

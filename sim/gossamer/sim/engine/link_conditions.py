@@ -160,19 +160,19 @@ def make_link_conditions(
     Raises:
         ScenarioError: a value is impossible.
     """
-    _check(0 <= loss <= 1, "loss", loss, "a probability from 0 to 1")
-    _check(0 <= duplication <= 1, "duplication", duplication, "a probability from 0 to 1")
-    _check(queue_limit >= 1, "queue_limit", queue_limit, "a whole number of at least 1")
+    check(0 <= loss <= 1, "loss", loss, "a probability from 0 to 1")
+    check(0 <= duplication <= 1, "duplication", duplication, "a probability from 0 to 1")
+    check(queue_limit >= 1, "queue_limit", queue_limit, "a whole number of at least 1")
     sites = 0 if latency is None else len(latency.site)
-    _check(sites in (0, nodes), "latency", sites, f"sites of {nodes} nodes, or none")
+    check(sites in (0, nodes), "latency", sites, f"sites of {nodes} nodes, or none")
     for period in loss_periods:
-        _check(0 <= period.begin < period.end, "loss period", period[:2], "a begin before its end")
-        _check(0 <= period.loss <= 1, "loss", period.loss, "a probability from 0 to 1")
+        check(0 <= period.begin < period.end, "loss period", period[:2], "a begin before its end")
+        check(0 <= period.loss <= 1, "loss", period.loss, "a probability from 0 to 1")
     for part in partitions:
-        _check(0 <= part.begin < part.end, "partition", part[:2], "a begin before its end")
-        _check(part.groups.shape == (nodes,), "groups", part.groups.shape, f"({nodes},)")
+        check(0 <= part.begin < part.end, "partition", part[:2], "a begin before its end")
+        check(part.groups.shape == (nodes,), "groups", part.groups.shape, f"({nodes},)")
     service = np.array(np.broadcast_to(service_ticks, nodes), np.int64)
-    _check(bool((service >= 0).all()), "service_ticks", service.min(), "at least 0")
+    check(bool((service >= 0).all()), "service_ticks", service.min(), "at least 0")
     queues = nodes if service.any() else 0
     groups = [np.asarray(part.groups, np.int64) for part in partitions]
     return LinkConditions(
@@ -196,7 +196,8 @@ def make_link_conditions(
     )
 
 
-def _check(holds: bool, field: str, value: object, expected: str) -> None:
+def check(holds: bool, field: str, value: object, expected: str) -> None:
+    """Raise `ScenarioError` about a field unless it holds."""
     if not holds:
         raise ScenarioError(None, field, value, expected)
 

@@ -17,7 +17,6 @@ from gossamer.protocol.kernel.rules import Rule, teach_compiler
 
 keep_compiled_code()
 
-
 # Systems run side by side in threads, and factories call each other.
 _making = threading.RLock()
 

@@ -10,35 +10,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
-from typing import Any, Protocol
 
 import attrs
 from rich.console import Console
 
 from gossamer.command.tables import FittingTable
-from gossamer.sim.engine.cycle_engine import Network
+from gossamer.sim.engine.cycle_engine import CycleEngine
+from gossamer.sim.engine.event_engine import TimedEngine
 from gossamer.sim.errors import ScenarioError
 
-
-class Engine(Protocol):
-    """What controls and observers see: the cycle engine and the event engine both are one."""
-
-    @property
-    def state(self) -> Any:
-        """The protocol's arrays."""
-
-    @property
-    def network(self) -> Network:
-        """Who is up."""
-
-    @property
-    def cycle(self) -> int:
-        """Cycles run so far."""
-
-    def run_cycle(self) -> None:
-        """Run one more."""
-
-
+# What controls and observers see.
+Engine = CycleEngine | TimedEngine
 Initialiser = Callable[[Engine], None]
 Control = Callable[[Engine], None]
 Observer = Callable[[Engine], float]

@@ -113,7 +113,7 @@ def test_a_wrong_topology_is_one_sentence(what: str, tmp_path: Path, capsys: Cap
     text, said = WRONG[what]
     text = text if "layer" not in text else text.replace("tman(rank)", "layer(tman(rank))", 1)
     body = (
-        "from gossamer.sim.custom import rule\n"
+        "from gossamer.sim import rule\n"
         "from gossamer.sim.custom.topologies.tman import tman\n\n"
         "@rule\ndef rank(state, base, node):\n    return abs(base - node)\n\n"
         f"class Own(Protocol):\n    ring = {text}\n"
@@ -126,7 +126,7 @@ def test_a_wrong_topology_is_one_sentence(what: str, tmp_path: Path, capsys: Cap
 # What initialisers, controls and measures of plain classes see of their class
 
 COUNTING = """
-from gossamer.sim.custom import initialiser
+from gossamer.sim import initialiser
 
 class Own(Node):
     step: int = 1

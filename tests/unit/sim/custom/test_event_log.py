@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.protocol.kernel.rules import use_compiled
-from gossamer.sim.custom import message
+from gossamer.sim import message
 from gossamer.sim.custom import tally as tallies
-from gossamer.sim.custom.event_log import EventLog
+from gossamer.sim.custom.tally import EventLog
 from gossamer.sim.errors import ScenarioError, SimulationError
 from gossamer.sim.studies.custom.rehearsal import scenario_of
 from gossamer.sim.studies.custom.simulation import simulate_custom

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gossamer.protocol.kernel.errors import CapacityError
-from gossamer.sim.bench.ping_protocol import forward_step
+from gossamer.sim.bench.engine_benchmarks import forward_step
 from gossamer.sim.engine.cycle_engine import make_network
 from gossamer.sim.engine.event_engine import EventEngine, draw_phases, make_transitions
 from gossamer.sim.engine.latency import (

@@ -33,6 +33,7 @@ from gossamer.sim.errors import ScenarioError
 from support.ping_protocol import PING, log_records, make_pings, ping_step, send_command
 
 NODES = 6
+FOUR = np.zeros(4, np.int64)
 # A ping is 100 bytes.
 SIZES = make_sizes([-1] * PING + [100], [0] * PING + [1])
 
@@ -148,7 +149,7 @@ def test_a_round_admits_so_many_records_of_the_limited_kind() -> None:
 
 def test_a_matrix_gives_the_latency_between_sites() -> None:
     ticks = np.array([[3, 40, 500], [41, 4, 600], [501, 601, 5]])
-    latency = matrix_latency(ticks, NODES, seed=2)
+    latency = matrix_latency(ticks, models.drawn_sites(len(ticks), NODES, 2))
     assert set(latency.site) == {0, 1, 2}
     for to in range(1, NODES):
         expected = ticks[latency.site[0], latency.site[to]]
@@ -169,21 +170,21 @@ IMPOSSIBLE: list[tuple[str, Callable[[], object]]] = [
     ("down rate", lambda: widths_of(down=[5, 5, 5, 5, 5, 10**13])),
     ("up queue", lambda: widths_of(up=5, up_queue=-1)),
     ("down queue", lambda: widths_of(down=5, down_queue=1 << 50)),
-    ("latency matrix", lambda: matrix_latency(np.zeros((2, 3), int), 4, 1)),
-    ("latency matrix", lambda: matrix_latency(np.zeros((0, 0), int), 4, 1)),
-    ("latency matrix", lambda: matrix_latency(np.array([[-1]]), 4, 1)),
+    ("latency matrix", lambda: matrix_latency(np.zeros((2, 3), int), FOUR)),
+    ("latency matrix", lambda: matrix_latency(np.zeros((0, 0), int), FOUR)),
+    ("latency matrix", lambda: matrix_latency(np.array([[-1]]), FOUR)),
     *(
         ("latency", partial(models.uniform_latency, *ends))
         for ends in ((-1, 5), (6, 5), (0, 1 << 31))
     ),
     ("latency", lambda: constant_latency(-1)),
     ("latency", lambda: models.lognormal_latency(1 << 30, 2.0)),
-    ("shape of the coordinates", lambda: models.coordinate_latency(np.zeros((0, 2)), 0, 4, 1)),
+    ("shape of the coordinates", lambda: models.coordinate_latency(np.zeros((0, 2)), 0, FOUR)),
     (
         "reach of the coordinates",
-        lambda: models.coordinate_latency(np.array([[0.0], [1e10]]), 0, 4, 1),
+        lambda: models.coordinate_latency(np.array([[0.0], [1e10]]), 0, FOUR),
     ),
-    ("reach of the coordinates", lambda: models.coordinate_latency(np.array([[np.nan]]), 0, 4, 1)),
+    ("reach of the coordinates", lambda: models.coordinate_latency(np.array([[np.nan]]), 0, FOUR)),
 ]
 
 
@@ -297,7 +298,7 @@ def test_coordinates_give_the_distance_to_the_nearest_tick(compiled: bool) -> No
     draws = np.random.default_rng(3)
     for dimensions in range(1, 6):
         places = draws.random((9, dimensions)) * 300
-        latency = models.coordinate_latency(places, 7, 30, seed=4)
+        latency = models.coordinate_latency(places, 7, models.drawn_sites(len(places), 30, 4))
         assert models.least_ticks(latency) == 7
         with use_compiled(compiled):
             for _ in range(30):
@@ -307,6 +308,6 @@ def test_coordinates_give_the_distance_to_the_nearest_tick(compiled: bool) -> No
 
 
 def test_sites_of_the_first_nodes_stay_when_others_join() -> None:
-    few, many = (matrix_latency(np.ones((5, 5), int), nodes, 3).site for nodes in (10, 90))
+    few, many = (models.drawn_sites(5, nodes, 3) for nodes in (10, 90))
     np.testing.assert_array_equal(few, many[:10])
     assert set(many) == set(range(5))

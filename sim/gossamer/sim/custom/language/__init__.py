@@ -1,7 +1,7 @@
 """The language in which protocols are written: what a class declares, and messages.
 
 Begin with `members` (settings, columns, timers) and `functions` (measures, controls);
-`declarations` collects both from a class, and `checks` says what is impossible in them. `messages`
+`declarations` collects both from a class, and says what is impossible in them. `messages`
 are classes of fields, `context` is what a handler is given beside its node. `places` finds the line
 in a user's file that an error is about. Imports the engine and the protocol's kernel, no driver and
 no study.

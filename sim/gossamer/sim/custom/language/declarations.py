@@ -211,7 +211,7 @@ def settings_with(found: Declarations, given: Mapping[str, Any], prefix: str) ->
             expected = f"from 1 to {most}, as {message.__name__} has so many items"
             raise ScenarioError(None, f"{prefix}{size}", settings[size], expected)
     for timer in found.timers.values():
-        period = timer.rounds if timer.rounds is not None else timer.seconds
+        period = timer.period
         if isinstance(period, str) and not 0 < settings[period] < 1e9:
             expected = f"above 0, as timer {timer.name} has that period"
             raise ScenarioError(None, f"{prefix}{period}", settings[period], expected)
@@ -245,7 +245,6 @@ def _place_of_class(owner: type) -> Place:
 
 
 # What is impossible in the declarations of a class, found when its class statement ends.
-
 
 # Measures that every protocol has.
 _MEASURED: Final = (

@@ -51,7 +51,6 @@ def measure(
         kind: how it is printed, see `gossamer.sim.study.records.Measure`.
         better: "higher", "lower" or None.
     """
-
     if callable(label):  # the decorator without parentheses
         marked: Any = measure()(label)
         return marked  # type: ignore[no-any-return]
@@ -63,7 +62,6 @@ def measure(
 
     def mark(function: Any) -> MeasureOf:
         plain = _function_of(function)
-        check_arguments(plain, plain.__name__, ("self", "run"))
         words = label or plain.__name__.replace("_", " ")
         meaning = (inspect.getdoc(plain) or f"{words.capitalize()} after the round.").split("\n")[0]
         return MeasureOf(plain, words, kind, better, meaning)
@@ -140,9 +138,7 @@ def initialiser(function: Any = None, /) -> Any:
     """Mark a function ``(self, run)`` that sets nodes up before anything happens."""
     if function is None:  # the decorator with parentheses
         return initialiser
-    plain = _function_of(function)
-    check_arguments(plain, plain.__name__, ("self", "run"))
-    return ControlOf(plain, 1, -1, 0, after=False)
+    return ControlOf(_function_of(function), 1, -1, 0, after=False)
 
 
 def _timed(
@@ -165,13 +161,12 @@ def _timed(
         begin, end = once, once + 1
 
     def mark(function: Any) -> ControlOf:
-        plain = _function_of(function)
-        check_arguments(plain, plain.__name__, ("self", "run"))
-        return ControlOf(plain, every, begin, end, after)
+        return ControlOf(_function_of(function), every, begin, end, after)
 
     return mark if function is None else mark(function)
 
 
 def _function_of(function: Any) -> Callable[..., Any]:
     inner: Callable[..., Any] = getattr(function, "__func__", function)
+    check_arguments(inner, inner.__name__, ("self", "run"))
     return inner

@@ -70,14 +70,7 @@ def setting(default: Any, *, low: float = -math.inf, high: float = math.inf) -> 
 
 @attrs.define
 class Column:
-    """A value that every node has in the state of a `Protocol`, or an array of such.
-
-    Attributes:
-        kind: bool, int or float.
-        width: items of a node, the name of the setting that says how many, or a function of the
-            settings; None for one value.
-        initial: of all nodes.
-    """
+    """What `column` declares."""
 
     kind: type
     width: Width = None
@@ -87,19 +80,18 @@ class Column:
 def column(kind: type, width: Width = None, *, initial: Any = 0) -> Any:
     """State of a node: ``value = column(float)``, or ``view = column(int, 20, initial=-1)``.
 
-    A width may be the name of a setting, or a function: ``column(int, lambda own: 160 * own.k)``.
+    Args:
+        kind: bool, int or float.
+        width: items of a node, the name of the setting that says how many, or a function of the
+            settings, ``column(int, lambda own: 160 * own.k)``; None for one value.
+        initial: of all nodes.
     """
     return Column(kind, width, initial)
 
 
 @attrs.define
 class AttributeOf:
-    """A value of every node that the scenario says, or the protocol where it does not.
-
-    Attributes:
-        kind: bool, int or float.
-        default: of nodes where a scenario says nothing; None if it has to.
-    """
+    """What `attribute` declares."""
 
     kind: type
     default: Any = None
@@ -110,8 +102,8 @@ def attribute(kind: type, default: Any = None) -> Any:
 
     Args:
         kind: bool, int or float.
-        default: as in a scenario: a number, a list of numbers to draw from, or a table with a
-            distribution, such as ``{"uniform": [1, 5]}``.
+        default: where a scenario says nothing, and as in one: a number, a list of numbers to draw
+            from, or a table with a distribution, such as ``{"uniform": [1, 5]}``.
     """
     return AttributeOf(kind, default)
 
@@ -137,6 +129,17 @@ class Timer:
     jitter: float = attrs.field(default=0.0, kw_only=True)
     name: str = attrs.field(default="", init=False)
     kind: int = attrs.field(default=0, init=False)
+
+    @property
+    def period(self) -> float | str | None:
+        """From one firing to the next, in rounds or seconds."""
+        return self.seconds if self.rounds is None else self.rounds
+
+    def check_cycle(self) -> None:
+        """Refuse a timer that the cycle engine does not know; raises `ScenarioError`."""
+        if self.rounds != 1 or self.jitter > 0:
+            expected = f"event, as timer {self.name} is not of one round"
+            raise ScenarioError(None, "engine", "cycle", expected)
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name

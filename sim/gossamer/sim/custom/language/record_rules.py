@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import attrs
 import numpy as np
@@ -148,48 +148,42 @@ class _SendingRule(Rule):
         self._width = source.__code__.co_argcount
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        if named:
-            self._refuse_names(named)
-        if len(args) == self._width:
-            self._check(args)
+        fault = self._fault(args, named)
+        if fault:
+            caller = sys._getframe(1)
+            place = caller.f_code.co_name, caller.f_code.co_filename, caller.f_lineno
+            raise RuleFault(fault, place)
         return super().__call__(*args)
 
-    def _refuse_names(self, named: Mapping[str, Any]) -> NoReturn:
-        fields = ", ".join(field.name for field in self._message.fields)
-        caller = sys._getframe(2)
-        raise RuleFault(
-            f"it sends a {self._message.__name__} with {', '.join(f'{name}=' for name in named)}, "
-            f"expected its fields {fields} in this order, without names",
-            (caller.f_code.co_name, caller.f_code.co_filename, caller.f_lineno),
-        )
-
-    def _check(self, args: tuple[Any, ...]) -> None:
-        fields = self._message.fields
-        given = dict(zip((field.name for field in fields), args[-len(fields) :], strict=False))
-        caller = sys._getframe(2)
-        place = (caller.f_code.co_name, caller.f_code.co_filename, caller.f_lineno)
+    def _fault(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> str | None:
         name = self._message.__name__
+        fields = [field.name for field in self._message.fields]
+        if named:
+            return (
+                f"it sends a {name} with {', '.join(f'{each}=' for each in named)}, expected its "
+                f"fields {', '.join(fields)} in this order, without names"
+            )
+        if len(args) != self._width:
+            return None
+        given = dict(zip(fields, args[-len(fields) :], strict=False))
         for field in self._bounded:
             if len(given[field.name]) > field.kind.most:
-                raise RuleFault(
+                return (
                     f"it sends a {name} with {len(given[field.name])} items in {field.name}, "
-                    f"expected at most {field.kind.most}, as is declared",
-                    place,
+                    f"expected at most {field.kind.most}, as is declared"
                 )
         if self.source.__name__ != "after":
-            return
+            return None
         net = args[0]
         if delay_ticks.interpreted(args[1], net.rate) < 0:
-            raise RuleFault(
-                f"it asks for a {name} after {args[1]!r} s, expected a delay {DELAYS}", place
-            )
+            return f"it asks for a {name} after {args[1]!r} s, expected a delay {DELAYS}"
         pending = net.handles[net.me, 1:] if self._message.cancellable else ()
         if len(pending) and min(pending) > 0:
-            raise RuleFault(
+            return (
                 f"it asks for a {name} while {len(pending)} are pending that can be cancelled, "
-                "expected no more than are declared",
-                place,
+                "expected no more than are declared"
             )
+        return None
 
 
 def _writing(fields: tuple[Field, ...]) -> Iterator[str]:

@@ -22,8 +22,8 @@ from typing import Final, NamedTuple
 
 import attrs
 import numpy as np
-import numpy.typing as npt
 
+from gossamer.sim.engine.latency import Floats
 from gossamer.sim.engine.latency_files.text_files import (
     NATURAL,
     Line,
@@ -40,8 +40,6 @@ from gossamer.sim.engine.latency_files.text_files import (
     without_names,
 )
 from gossamer.sim.errors import ScenarioError
-
-Floats = npt.NDArray[np.float64]
 
 FULL, TRIANGULAR, PAIRS = "full", "triangular", "pairs"
 FORMS: Final = (FULL, TRIANGULAR, PAIRS)

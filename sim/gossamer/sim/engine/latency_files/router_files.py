@@ -6,7 +6,7 @@
 - *GT-ITM* (Zegura, Calvert, Bhattacharjee, INFOCOM 1996), as ``sgb2alt`` converts it: below
   ``GRAPH`` the numbers of nodes and of arcs, below ``VERTICES`` and ``EDGES`` a line each. The tool
   writes one line for both arcs of a link, from the lower node to the higher one;
-- *GT-ITM* as ``itm`` writes it, a graph of the Stanford GraphBase: see `graph_base`.
+- *GT-ITM* as ``itm`` writes it, a graph of the Stanford GraphBase: see `graph_files`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import numpy.typing as npt
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import csgraph_from_dense, dijkstra, shortest_path
 
+from gossamer.sim.engine.latency import Floats, Int64s
 from gossamer.sim.engine.latency_files.text_files import (
     NATURAL,
     NUMBER,
@@ -79,18 +80,24 @@ class Routers:
 
 
 @attrs.frozen
-class _Row:
-    """A line of a file, cut at blanks."""
+class Row:
+    """Words of a file that belong together, and the line where they begin."""
 
     path: Path
     number: int
     words: Sequence[str]
 
     def place(self, column: int | None = None) -> str:
+        """The line, or one of its words from 1 on, as errors name it."""
         return place_of(self.path, self.number, column)
 
     def error(self, field: str, found: object, expected: str) -> ScenarioError:
+        """The error about the row."""
         return ScenarioError(self.place(), field, found, expected)
+
+    def word_error(self, column: int, field: str, expected: str) -> ScenarioError:
+        """The error about one of its words."""
+        return ScenarioError(self.place(column), field, self.words[column - 1], expected)
 
 
 def read_brite(path: Path, lines: Sequence[TextLine]) -> Routers:
@@ -139,13 +146,13 @@ def read_alt(path: Path, lines: Sequence[TextLine]) -> Routers:
     return _routers(nodes[1:], 1, edges[1:], (0, 1, 2))
 
 
-def _rows(path: Path, lines: Sequence[TextLine]) -> list[_Row]:
-    return [_Row(path, number, text.split()) for number, text in lines]
+def _rows(path: Path, lines: Sequence[TextLine]) -> list[Row]:
+    return [Row(path, number, text.split()) for number, text in lines]
 
 
 def _parts(
-    path: Path, rows: Sequence[_Row], first: str, second: str
-) -> tuple[Sequence[_Row], Sequence[_Row], Sequence[_Row]]:
+    path: Path, rows: Sequence[Row], first: str, second: str
+) -> tuple[Sequence[Row], Sequence[Row], Sequence[Row]]:
     """The lines before a heading, from it on, and from another one on."""
     starts = []
     for heading in (first, second):
@@ -159,7 +166,7 @@ def _parts(
     return rows[: starts[0]], rows[starts[0] : starts[1]], rows[starts[1] :]
 
 
-def _said(heading: _Row) -> int:
+def _said(heading: Row) -> int:
     """How many lines the heading of a part of a BRITE file says there are."""
     text = " ".join(heading.words)
     found = _BRITE_PART.fullmatch(text)
@@ -168,7 +175,7 @@ def _said(heading: _Row) -> int:
     return int(found[1])
 
 
-def _check_count(part: Sequence[_Row], said: Sequence[int]) -> None:
+def _check_count(part: Sequence[Row], said: Sequence[int]) -> None:
     """Check how many lines follow a heading."""
     if len(part) - 1 not in said:
         expected = f"{' or '.join(map(str, said))}, as the file says"
@@ -176,7 +183,7 @@ def _check_count(part: Sequence[_Row], said: Sequence[int]) -> None:
         raise part[0].error(f"number of lines below {heading}", len(part) - 1, expected)
 
 
-def _check_form(rows: Sequence[_Row], form: _Form, columns: Sequence[int]) -> None:
+def _check_form(rows: Sequence[Row], form: _Form, columns: Sequence[int]) -> None:
     """Check that all lines have as many columns as the first, each of its kind."""
     for row in rows:
         count = len(row.words)
@@ -185,36 +192,29 @@ def _check_form(rows: Sequence[_Row], form: _Form, columns: Sequence[int]) -> No
             raise row.error("number of columns", count, expected)
         for column, (word, (name, kind)) in enumerate(zip(row.words, form, strict=False), start=1):
             if not kind.fullmatch(word):
-                raise ScenarioError(row.place(column), f"the {name}", word, _KINDS[kind])
+                raise row.word_error(column, f"the {name}", _KINDS[kind])
 
 
 def _routers(
-    nodes: Sequence[_Row], title: int, edges: Sequence[_Row], where: tuple[int, int, int]
+    nodes: Sequence[Row], title: int, edges: Sequence[Row], where: tuple[int, int, int]
 ) -> Routers:
     """The routers of checked lines: where titles, and ends and latencies of links, are."""
     known = set()
     for row in nodes:
         if row.words[0] in known:
-            expected = "one that no line before has"
-            raise ScenarioError(row.place(1), "the node", row.words[0], expected)
+            raise row.word_error(1, "the node", "one that no line before has")
         known.add(row.words[0])
     links = []
     for row in edges:
         one, other, latency = (row.words[place] for place in where)
         for place in where[:2]:
             if row.words[place] not in known:
-                expected = "a node of the file"
-                where_it_is = row.place(place + 1)
-                raise ScenarioError(where_it_is, "the end of a link", row.words[place], expected)
+                raise row.word_error(place + 1, "the end of a link", "a node of the file")
         links.append(Link(row.place(where[2] + 1), one, other, float(latency)))
     return Routers([row.words[0] for row in nodes], [row.words[title] for row in nodes], links)
 
 
 # Latencies along the shortest ways: of topologies, and for pairs that nobody measured.
-
-
-Floats = npt.NDArray[np.float64]
-Int64s = npt.NDArray[np.int64]
 
 # Rows that are found at a time, so that memory is what the result takes.
 _ROWS: Final = 256

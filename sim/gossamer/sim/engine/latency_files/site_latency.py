@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import numpy as np
-import numpy.typing as npt
 
 from gossamer.sim.engine.latency import (
     LONGEST_TICKS,
+    Floats,
+    Int64s,
     Latency,
     coordinate_latency,
     drawn_sites,
@@ -37,13 +38,12 @@ if TYPE_CHECKING:
 # Kaashoek, Morris, SIGCOMM 2004). A first line of names of dimensions is passed over, and so is a
 # column of names under an empty cell or before the first name.
 
-
 WHAT: Final = "the coordinates"
 MOST_DIMENSIONS: Final = 16
 _AXES: Final = (["x"], ["x", "y"], ["x", "y", "z"])
 
 
-def read_coordinates(path: Path) -> npt.NDArray[np.float64]:
+def read_coordinates(path: Path) -> Floats:
     """Read coordinates: float64[m, d], in the file's unit.
 
     Raises:
@@ -110,8 +110,6 @@ TICKS_A_SECOND: Final = 1000
 # Sites that nodes of one run may stand at: a matrix of them takes a gigabyte.
 MOST_SITES: Final = 16_384
 
-Int64s = npt.NDArray[np.int64]
-
 
 @attrs.frozen
 class SiteFile:
@@ -150,12 +148,12 @@ def site_latency(file: SiteFile, nodes: int, seed: int) -> Latency:
     if file.model == COORDINATES:
         site = _sites(file, len(found), nodes, seed)
         try:
-            return coordinate_latency(found * unit, round(access), nodes, seed, site)
+            return coordinate_latency(found * unit, round(access), site)
         except ScenarioError as error:
             raise attrs.evolve(error, file=str(file.path)) from None
     if file.model == MATRIX:
         ticks = np.rint(found * unit + access).astype(np.int64)
-        return matrix_latency(ticks, nodes, seed, _sites(file, len(found), nodes, seed))
+        return matrix_latency(ticks, _sites(file, len(found), nodes, seed))
     return _over_links(file, found, nodes, seed)
 
 
@@ -171,7 +169,7 @@ def _over_links(file: SiteFile, found: RouterTopology, nodes: int, seed: int) ->
         expected = f"at most {MOST_SITES:,}, for a matrix of them takes a gigabyte"
         raise ScenarioError(str(file.path), "number of sites with nodes", len(used), expected)
     ways = ways_between(found.file, found.sites, found.ends, found.latency, used, unit)
-    return matrix_latency(ways + round(access), nodes, seed, site.astype(np.int64))
+    return matrix_latency(ways + round(access), site.astype(np.int64))
 
 
 def _sites(file: SiteFile, sites: int, nodes: int, seed: int) -> Int64s:

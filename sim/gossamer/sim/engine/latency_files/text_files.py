@@ -193,7 +193,6 @@ def _cut(path: Path, separator: str, lines: Sequence[TextLine]) -> Iterator[Line
 # Names are text, or numbers in order from 0 or 1 on where the place says that they are names. What
 # may be either is refused: numbers never become names in silence, nor names numbers.
 
-
 # R writes numbered columns as V1, X2 and the like.
 _PREFIX: Final = re.compile(r"[A-Za-z]+(?=[0-9])")
 

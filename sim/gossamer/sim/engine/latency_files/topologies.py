@@ -16,15 +16,21 @@ from typing import Any, Final
 import attrs
 import networkx as nx
 import numpy as np
-import numpy.typing as npt
 
+from gossamer.sim.engine.latency import Floats, Int64s
 from gossamer.sim.engine.latency_files.graph_files import (
     GRAPH_READERS,
     plain_number,
     read_graph,
     read_graph_base,
 )
-from gossamer.sim.engine.latency_files.router_files import WHAT, Routers, read_alt, read_brite
+from gossamer.sim.engine.latency_files.router_files import (
+    WHAT,
+    Link,
+    Routers,
+    read_alt,
+    read_brite,
+)
 from gossamer.sim.engine.latency_files.text_files import TextLine, read_text, text_lines
 from gossamer.sim.errors import ScenarioError
 
@@ -48,9 +54,9 @@ class RouterTopology:
 
     file: str
     sites: int
-    ends: npt.NDArray[np.int64]
-    latency: npt.NDArray[np.float64]
-    stands: npt.NDArray[np.int64]
+    ends: Int64s
+    latency: Floats
+    stands: Int64s
 
 
 def read_topology(path: Path, field: str | None = None) -> RouterTopology:
@@ -84,7 +90,7 @@ _READERS: Final[Sequence[tuple[str, Callable[[Path, Sequence[TextLine]], Routers
 )
 
 
-def _topology(path: Path, routers: Routers) -> RouterTopology:
+def _topology(path: Path, routers: Routers, *, directed: bool = False) -> RouterTopology:
     sites = {name: i for i, name in enumerate(routers.names)}
     ends: list[tuple[int, int]] = []
     latency: list[float] = []
@@ -92,8 +98,9 @@ def _topology(path: Path, routers: Routers) -> RouterTopology:
         if not 0 <= link.latency < math.inf:
             expected = "a finite number from 0"
             raise ScenarioError(link.place, "the latency of a link", link.latency, expected)
-        ends += [(sites[link.one], sites[link.other]), (sites[link.other], sites[link.one])]
-        latency += [link.latency, link.latency]
+        both = (sites[link.one], sites[link.other]), (sites[link.other], sites[link.one])
+        ends += both[:1] if directed else both
+        latency += [link.latency] * (1 if directed else 2)
     stubs = [i for i, title in enumerate(routers.titles) if title.upper().startswith(_STUB)]
     return RouterTopology(
         str(path),
@@ -108,24 +115,12 @@ def _from_graph(path: Path, field: str | None) -> RouterTopology:
     found = read_graph(path)
     if len(found) == 0:
         raise ScenarioError(str(path), WHAT, None, "at least one node", "without nodes")
-    sites = {node: i for i, node in enumerate(found)}
-    directed = found.is_directed()
-    ends: list[tuple[int, int]] = []
-    latency: list[float] = []
-    for one, other, fields in found.edges(data=True):
-        value = _latency_of(path, found, (one, other), fields, field)
-        ends.append((sites[one], sites[other]))
-        latency.append(value)
-        if not directed:
-            ends.append((sites[other], sites[one]))
-            latency.append(value)
-    return RouterTopology(
-        str(path),
-        len(sites),
-        np.array(ends, np.int64).reshape(-1, 2),
-        np.array(latency),
-        np.arange(len(sites)),
-    )
+    links = [
+        Link(str(path), one, other, _latency_of(path, found, (one, other), fields, field))
+        for one, other, fields in found.edges(data=True)
+    ]
+    routers = Routers(list(found), [""] * len(found), links)
+    return _topology(path, routers, directed=found.is_directed())
 
 
 def _latency_of(

@@ -1,7 +1,7 @@
 """The compiled loop of a worker: all that happens to the rows of a shard within a window.
 
 A row's turn is the whole window: its timers, what arrives, and what it sends itself, in the order
-of `tick_order`. Nothing that another row does in the window can matter to it.
+of `event_loop`. Nothing that another row does in the window can matter to it.
 """
 
 from __future__ import annotations

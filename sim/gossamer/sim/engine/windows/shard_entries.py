@@ -196,7 +196,6 @@ def sift_down(table: Words, picked: Words, root: int, count: int) -> None:
 #
 # The rules are those of `link_conditions`, over a calendar in place of a queue.
 
-
 # How the compiled loops end; the second because the store, a buffer or a table is to be enlarged.
 DONE, NO_ROOM, FAULT = 0, 1, 2
 

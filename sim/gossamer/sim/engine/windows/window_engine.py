@@ -3,7 +3,7 @@
 A rule reads and writes one row, and a message takes at least the least latency. So in a window no
 longer than that no row can affect another: each row takes all that is due in the window, one row
 after another, and threads share the rows. The order in which a row takes what is due at one tick
-(`tick_order`) depends on no other row. What comes out is the same to the bit with any number of
+(`event_loop`) depends on no other row. What comes out is the same to the bit with any number of
 threads and shards and any length of windows, and equals `EventEngine(by_sender=True)`.
 
 This is conservative parallel simulation with the lookahead of the links (Chandy, Misra, CACM 1981),
@@ -19,28 +19,25 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.protocol.kernel.debugging import checked_run
-from gossamer.protocol.kernel.debugging.checked_run import (
-    CheckedRun,
-    checked_hint,
-    checked_observer,
-    checked_step,
-)
 from gossamer.protocol.kernel.errors import CapacityError
 from gossamer.protocol.kernel.records import FROM, HEAD, REFUSED, TO, Words
 from gossamer.protocol.kernel.rules import Rule
 from gossamer.protocol.kernel.struct import Struct
-from gossamer.sim.engine.cycle_engine import Network, approach_nobody, observe_nothing
+from gossamer.sim.engine.cycle_engine import (
+    Network,
+    approach_nobody,
+    checked_rules,
+    observe_nothing,
+)
 from gossamer.sim.engine.event_engine import (
+    TimedEngine,
     check_rows,
     draw_phases,
     make_transitions,
-    named_counts,
 )
 from gossamer.sim.engine.event_loop import Transitions
-from gossamer.sim.engine.event_queue import HORIZON
 from gossamer.sim.engine.latency import Int64s, Latency, least_ticks
-from gossamer.sim.engine.link_conditions import LinkConditions, check_command, fault_at
+from gossamer.sim.engine.link_conditions import LinkConditions, check, check_command, fault_at
 from gossamer.sim.engine.windows.event_calendar import NOW
 from gossamer.sim.engine.windows.row_loop import make_command_turn, make_shard_turn
 from gossamer.sim.engine.windows.shard_entries import (
@@ -68,7 +65,6 @@ from gossamer.sim.engine.windows.worker_pool import (
     write_timers,
 )
 from gossamer.sim.engine.windows.worker_threads import WorkerThreads, pinned
-from gossamer.sim.errors import ScenarioError
 
 # A run is worth windows where the least latency is at least one part in so many of a round: each
 # window has a look at every row.
@@ -88,7 +84,7 @@ def suits_windows(latency: Latency, period: int) -> bool:
     return _MOST_WINDOWS * least_ticks(latency) >= period
 
 
-class WindowEngine:
+class WindowEngine(TimedEngine):
     """Runs a protocol event by event, a window at a time, row by row.
 
     Args:
@@ -152,11 +148,11 @@ class WindowEngine:
     ) -> None:
         nodes = len(network.alive)
         least = least_ticks(links.latency)
-        _check(period >= max(len(timers), 1), "period", period, f"{max(len(timers), 1)} or more")
-        _check(len(links.sent) == nodes, "links", len(links.sent), f"those of {nodes} nodes")
-        _check(least >= 1, "latency", least, "at least 1 tick: windows are no longer than that")
+        check(period >= max(len(timers), 1), "period", period, f"{max(len(timers), 1)} or more")
+        check(len(links.sent) == nodes, "links", len(links.sent), f"those of {nodes} nodes")
+        check(least >= 1, "latency", least, "at least 1 tick: windows are no longer than that")
         window = least if window is None else window
-        _check(1 <= window <= least, "window", window, f"1 to {least}, the least latency")
+        check(1 <= window <= least, "window", window, f"1 to {least}, the least latency")
         self._transitions = transitions or make_transitions((), (), ())
         check_rows("transitions.rows", self._transitions.rows, nodes)
         self.state = state
@@ -184,27 +180,22 @@ class WindowEngine:
             words=store_words,
             limit=store_words_limit,
         )
-        self._checked = None
-        if checked_run.is_wanted(debug):
-            step, observe = checked_step(step), checked_observer(observe)
-            approach = checked_hint(approach)
-            self._checked = CheckedRun(
-                *(state, collector, nodes, lambda: f"tick {self.tick} of cycle {self.cycle}"),
-                side_by_side=True,
-            )
-        self._shard_turn = make_shard_turn(step, observe, approach)
-        self._command_turn = make_command_turn(step, observe)
+        self._checked, rules = checked_rules(
+            *(debug, step, observe, approach),
+            state=state,
+            collector=collector,
+            population=nodes,
+            when=lambda: f"tick {self.tick} of cycle {self.cycle}",
+            side_by_side=True,
+        )
+        self._shard_turn = make_shard_turn(*rules)
+        self._command_turn = make_command_turn(*rules[:2])
         self.use_cores(cores)
 
     @property
     def tick(self) -> int:
         """The present tick; its timers have not fired yet."""
         return int(self._pool.calendar.clock[NOW])
-
-    @property
-    def cycle(self) -> int:
-        """The present round."""
-        return self.tick // self.period
 
     @property
     def pending(self) -> int:
@@ -248,10 +239,6 @@ class WindowEngine:
                 self._run_window(self.tick, end)
         self._gather()
 
-    def run_cycle(self) -> None:
-        """Let everything happen that happens in the rest of this round."""
-        self.run_until((self.cycle + 1) * self.period)
-
     def inject(self, record: Words, at: int | None = None) -> None:
         """Hand a record (a command) to the node it names.
 
@@ -277,10 +264,6 @@ class WindowEngine:
         self._give_command(row, record)
         self._gather()
 
-    def counts(self) -> dict[str, int]:
-        """What has happened to records so far, by name."""
-        return named_counts(self.network, self.links)
-
     def snapshot(self) -> dict[str, Words]:
         """Copies of all that changes while the engine runs, but for the protocol's state.
 
@@ -299,30 +282,15 @@ class WindowEngine:
         Raises:
             ValueError: the arrays are not those of such an engine; nothing was changed.
         """
-        own = self._dynamic_arrays()
-        expected = {*own, "calendar.tick", "calendar.words"}
-        if set(snapshot) != expected:
-            raise ValueError(f"snapshot of {sorted(snapshot)}, expected {sorted(expected)}")
-        for name, array in own.items():
-            if snapshot[name].shape != array.shape or snapshot[name].dtype != array.dtype:
-                raise ValueError(f"{name} is of shape {snapshot[name].shape}, not {array.shape}")
+        own = self._checked_arrays(snapshot, "calendar.tick", "calendar.words")
         self._pool.start_over(int(snapshot["calendar.tick"][0]), snapshot["calendar.words"])
         for name, array in own.items():
             array[:] = snapshot[name]
         self._set_timers()
 
     def _dynamic_arrays(self) -> dict[str, Any]:
-        parts = {
-            "network": (self.network, ("alive", "taken", "counts")),
-            "links": (self.links, ("sent", "free_at", "waiting", "longest", "counts")),
-            "bandwidth": (self.links.bandwidth, ("up_free", "down_free")),
-        }
-        named = {
-            f"{part}.{name}": getattr(owner, name)
-            for part, (owner, names) in parts.items()
-            for name in names
-        }
-        return named | {"engine.clock": self._clock, "engine.posted": self._pool.posted}
+        own = {"engine.clock": self._clock, "engine.posted": self._pool.posted}
+        return super()._dynamic_arrays() | own
 
     def _begin_round(self) -> None:
         if self._clock[_ROUND] != self.cycle:
@@ -421,12 +389,3 @@ class WindowEngine:
         """Add up what workers have counted."""
         self._pool.gather_counts(self.network, self.links)
         self._collectors.gather(self.collector, self._parts)
-
-    def _check_time(self, tick: int) -> None:
-        if not self.tick <= tick < HORIZON // 2:
-            raise ValueError(f"tick is {tick}, expected {self.tick} to {HORIZON // 2 - 1}")
-
-
-def _check(holds: bool, field: str, value: object, expected: str) -> None:
-    if not holds:
-        raise ScenarioError(None, field, value, expected)

@@ -51,9 +51,6 @@ from gossamer.sim.engine.windows.event_calendar import (
 )
 from gossamer.sim.errors import ScenarioError
 
-# What one thread needs to run shards of rows: arrays of its own where others would write too.
-
-
 # Words of the place where a worker is: whether the entries of its shard have been collected; the
 # row, and whether it has begun; the row's next entry and how many it has; its next timer; the tick;
 # where its records to itself begin and end; where those of a later tick end and how many there are;
@@ -68,7 +65,6 @@ ENTRY_DUE, ENTRY_KEY, ENTRY_AT, ENTRY_NEXT, ENTRY_WORDS = 0, 1, 2, 3, 4
 # Where in `Worker.own`, behind the record of a timer, records of the row to itself begin.
 OWN_FIRST = 8
 assert OWN_FIRST >= BODY
-
 
 # The present round, the tick at which it began, and whether rules are told the tick rather than it.
 ROUND, ROUND_BEGIN, TELLS_TICKS = 0, 1, 2
@@ -159,35 +155,6 @@ class Worker(Struct):
     later: Words
 
 
-def make_worker(
-    number: int,
-    workers: int,
-    network: Network,
-    links: LinkConditions,
-    calendar: EventCalendar,
-    timers: Timers,
-    posted: Int64s,
-    reserve: int,
-) -> Worker:
-    """A worker with nothing to do yet."""
-    return Worker(
-        number=number,
-        network=network._replace(counts=apart(len(network.counts))),
-        links=links._replace(counts=apart(len(links.counts))),
-        calendar=calendar,
-        timers=timers,
-        posted=posted,
-        out=make_outbox(reserve)._replace(cursor=apart(len(make_outbox(0).cursor))),
-        place=apart(PLACES),
-        heads=np.full(1 << calendar.shift, -1, np.int64),
-        table=np.zeros((1, ENTRY_WORDS), np.int64),
-        picked=np.zeros(1, np.int64),
-        chains=np.full(max(workers, CACHE_LINE_WORDS), -1, np.int64),
-        own=apart(OWN_FIRST + reserve),
-        later=apart(reserve),
-    )
-
-
 def apart(words: int) -> Int64s:
     """Zeros that share no cache line with anything else; they begin at one."""
     line = CACHE_LINE_WORDS
@@ -272,22 +239,29 @@ class WorkerPool:
             workers, rows, calendar.shift, calendar.span, now, len(calendar.words)
         )
         self._granted = 0
-        self.workers = [
-            make_worker(
-                number,
-                workers,
-                self._network,
-                self._links,
-                self.calendar,
-                self.timers,
-                self.posted,
-                self._reserve,
-            )
-            for number in range(workers)
-        ]
+        self.workers = [self._idle_worker(number, workers) for number in range(workers)]
         for number in range(workers):
             self._grant(number, _GRANT)
         self._post_all(entries)
+
+    def _idle_worker(self, number: int, workers: int) -> Worker:
+        network, links, reserve = self._network, self._links, self._reserve
+        return Worker(
+            number=number,
+            network=network._replace(counts=apart(len(network.counts))),
+            links=links._replace(counts=apart(len(links.counts))),
+            calendar=self.calendar,
+            timers=self.timers,
+            posted=self.posted,
+            out=make_outbox(reserve)._replace(cursor=apart(len(make_outbox(0).cursor))),
+            place=apart(PLACES),
+            heads=np.full(1 << self.calendar.shift, -1, np.int64),
+            table=np.zeros((1, ENTRY_WORDS), np.int64),
+            picked=np.zeros(1, np.int64),
+            chains=np.full(max(workers, CACHE_LINE_WORDS), -1, np.int64),
+            own=apart(OWN_FIRST + reserve),
+            later=apart(reserve),
+        )
 
     def end_of_cell(self) -> int:
         """Where the present window ends at the latest."""
@@ -394,9 +368,6 @@ class WorkerPool:
 
     def _lists(self) -> Int64s:
         return self.calendar.lists.reshape(-1, LIST_WORDS)
-
-
-# What observers write when several threads observe: one collector a worker, gathered in order.
 
 
 class Collectors:

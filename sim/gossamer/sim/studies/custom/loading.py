@@ -14,13 +14,13 @@ from typing import Any, Final
 
 from gossamer.protocol.kernel.debugging.checked_run import is_wanted
 from gossamer.protocol.kernel.rules import Rule
-from gossamer.sim.custom import Node, Protocol
 from gossamer.sim.custom.faults import explained_faults
 from gossamer.sim.custom.language.code import Use, outside, steps
 from gossamer.sim.custom.language.declarations import Declarations
 from gossamer.sim.custom.language.messages import MessageClass
 from gossamer.sim.custom.language.places import declaration_error
-from gossamer.sim.custom.protocol import parts_of
+from gossamer.sim.custom.node import Node
+from gossamer.sim.custom.protocol import Protocol, parts_of
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.study.scenarios import module_of_file
 
@@ -59,7 +59,7 @@ def check_code(declared: Declarations) -> None:
             stack takes, is a generator, imports, or prints; names file and line. In checked runs,
             which are interpreted, rules may make what they like, import and print.
     """
-    parts = [part.declared for part in parts_of(declared) if part.declared is not None]
+    parts = [part.declared for part in parts_of(declared)]
     taken = {message for each in parts for message in each.messages.values()}
     for each in parts:
         for handler in each.handlers.values():

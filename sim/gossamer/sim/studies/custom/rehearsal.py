@@ -12,10 +12,10 @@ import attrs
 from gossamer.protocol.kernel.debugging.checked_arrays import UnknownPeer
 from gossamer.protocol.kernel.errors import ProtocolError
 from gossamer.protocol.kernel.rules import use_compiled
-from gossamer.sim.custom import Node
 from gossamer.sim.custom.conditions import Conditions, whole_seconds
 from gossamer.sim.custom.faults import HandlerError, at_most
 from gossamer.sim.custom.language.declarations import ConfiguredProtocol, ProtocolType
+from gossamer.sim.custom.node import Node
 from gossamer.sim.custom.simulation import Simulation
 from gossamer.sim.custom.tally import Taken
 from gossamer.sim.engine.latency import constant_latency

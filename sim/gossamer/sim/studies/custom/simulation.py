@@ -13,14 +13,15 @@ import numpy.typing as npt
 
 from gossamer.sim.churn import ChurnTrace
 from gossamer.sim.churn.synthetic import make_turnover
-from gossamer.sim.custom import Node
-from gossamer.sim.custom.conditions import Conditions, Driver, whole_seconds
+from gossamer.sim.custom.conditions import Conditions, whole_seconds
 from gossamer.sim.custom.language.declarations import Declarations
 from gossamer.sim.custom.language.functions import MeasureOf
-from gossamer.sim.custom.plain.driver import PlainDriver
+from gossamer.sim.custom.node import Node
+from gossamer.sim.custom.plain_driver import PlainDriver
 from gossamer.sim.custom.protocol import parts_of
 from gossamer.sim.custom.rule_driver import RuleDriver
-from gossamer.sim.custom.simulation import NO_CHANGES, Changes, Simulation
+from gossamer.sim.custom.simulation import NO_CHANGES, Simulation
+from gossamer.sim.engine.event_loop import Transitions
 from gossamer.sim.engine.latency import Bandwidth, Latency, Sizes, least_ticks, make_sizes
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.checkpointed_runs import CHECKPOINT_EVERY_S, run_in_threads, run_to_end
@@ -263,7 +264,7 @@ def about_measure(one: MeasureOf) -> dict[str, Any]:
 
 def make_driver(
     system: CustomSystem, conditions: Conditions, *, traced: bool = False, debug: bool | None = None
-) -> Driver:
+) -> RuleDriver | PlainDriver:
     """What runs a system, whichever way its protocol is written."""
     declared, settings = system.protocol.declared, system.settings
     if issubclass(declared.owner, Node):
@@ -278,7 +279,7 @@ def attributes_of(scenario: CustomScenario, system: CustomSystem, nodes: int) ->
         ScenarioError: neither says it, or it is not of the type that a protocol declares.
     """
     given = dict(scenario.attributes)
-    declared = [part.declared for part in parts_of(system.protocol.declared) if part.declared]
+    declared = [part.declared for part in parts_of(system.protocol.declared)]
     for each in declared:
         for name, one in each.attributes.items():
             if name not in given and one.default is None:
@@ -306,7 +307,7 @@ def _of_kind(declared: Declarations, name: str, kind: type, values: Values) -> V
 
 def conditions_of(
     scenario: CustomScenario, prepared: Prepared, system: CustomSystem
-) -> tuple[Conditions, Changes]:
+) -> tuple[Conditions, Transitions]:
     """What a run happens in, and who comes and goes in it; raises `ScenarioError`."""
     nodes = prepared.nodes
     up, changes = None, NO_CHANGES
@@ -317,7 +318,7 @@ def conditions_of(
         up = np.zeros(nodes, np.bool_)
         for i in range(first):
             up[found.node[i]] = found.up[i]
-        changes = Changes(ticks[first:], found.node[first:].astype(np.int64), found.up[first:])
+        changes = Transitions(ticks[first:], found.node[first:].astype(np.int64), found.up[first:])
     return _world_of(scenario, system, up, nodes), changes
 
 

@@ -13,8 +13,8 @@ import psutil
 from rich.console import Group, RenderableType
 
 from gossamer.command.tables import FittingTable
-from gossamer.sim.custom import Node
 from gossamer.sim.custom.conditions import whole_seconds
+from gossamer.sim.custom.node import Node
 from gossamer.sim.custom.protocol import arrays_of, make_state, parts_of
 from gossamer.sim.engine.latency import Latency
 from gossamer.sim.engine.windows.window_engine import suits_windows
@@ -88,9 +88,7 @@ def _bytes_a_node(system: CustomSystem) -> int:
 
 def _state_of(system: CustomSystem, nodes: int) -> Any:
     declared = system.protocol.declared
-    named = [
-        name for part in parts_of(declared) if part.declared for name in part.declared.attributes
-    ]
+    named = [name for part in parts_of(declared) for name in part.declared.attributes]
     attributes = {name: np.zeros(nodes) for name in named}
     return make_state(declared, nodes, system.settings, 1, attributes)
 

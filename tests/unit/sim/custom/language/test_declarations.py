@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gossamer.protocol.kernel.rules import use_compiled
-from gossamer.sim.custom import Protocol, Sampler, column
+from gossamer.sim import Protocol, Sampler, column
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.worlds.network import Link
 from gossamer.sim.study.scenarios import read_scenario
@@ -107,7 +107,7 @@ WRONG = {
         "12: asks for a Word after -1.0 s, expected a delay from 0 s"
     ),
     "import no_such_module\n": "8: raised ModuleNotFoundError",
-    "from gossamer.sim.custom import nosuch\n": "8: raised ImportError",
+    "from gossamer.sim import nosuch\n": "8: raised ImportError",
     "import sys\nsys.exit(3)\n": "9: raised SystemExit: 3",
     on_word("self.sen[me] += 1"): (
         "14: taking word of node 3: it reads field sen of OwnState, which has no such field"
@@ -164,7 +164,7 @@ WRONG = {
     "import numpy as np\n" + on_word("np.random.randint(5)"): (
         "15: one that uses random, expected draw, draw_below or draw_float"
     ),
-    "from gossamer.sim.custom import rule\n"
+    "from gossamer.sim import rule\n"
     + (on_word("f(3)") + "\n@rule\ndef f(n):\n    return f(n - 1)\n"): (
         "19: rule f is one that uses f within itself, expected a loop"
     ),
@@ -246,7 +246,7 @@ def test_a_chain_of_messages_without_an_end_is_named(
     engine: str, monkeypatch: pytest.MonkeyPatch, refused: Refused
 ) -> None:
     """Of plain classes, which are not rehearsed, whenever it begins."""
-    monkeypatch.setattr("gossamer.sim.custom.plain.engine._MOST_AT_A_TICK", 5_000)
+    monkeypatch.setattr("gossamer.sim.custom.plain_engine._MOST_AT_A_TICK", 5_000)
     text = node("if self.round == 2:", "    self.send(0, Word(1))")
     text += method("def on_word(self, sender, message):") + body("self.send(self.me, Word(1))")
     keys = f'nodes = 20\nrounds = 4\nengine = "{engine}"\n'

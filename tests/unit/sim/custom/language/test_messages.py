@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gossamer.protocol.kernel.rules import use_compiled
-from gossamer.sim.custom import items, message
+from gossamer.sim import items, message
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.custom.rehearsal import first_difference, scenario_of
 from gossamer.sim.studies.custom.simulation import simulate_custom
@@ -19,7 +19,7 @@ NUMBERS = (
     *("at_field", "len", "begin"),
 )
 PROTOCOL = f"""
-from gossamer.sim.custom import Protocol, Timer, column, items, measure, message
+from gossamer.sim import Protocol, Timer, column, items, measure, message
 
 M = message("M", {", ".join(f"{name}=int" for name in NUMBERS)}, words=items(3), field_at=float)
 
@@ -51,7 +51,7 @@ class Own(Protocol):
 
 
 FLOATS = """
-from gossamer.sim.custom import Node, Protocol, Timer, column, items, measure, message
+from gossamer.sim import Node, Protocol, Timer, column, items, measure, message
 
 M = message("M", few=items("most"), shares=items("most", float), more=items(2, float))
 
@@ -161,7 +161,7 @@ def test_fields_of_plain_nodes_may_be_called_as_anything() -> None:
 
 
 WIDTHS = """
-from gossamer.sim.custom import Protocol, Timer, column, measure
+from gossamer.sim import Protocol, Timer, column, measure
 
 
 class Own(Protocol):

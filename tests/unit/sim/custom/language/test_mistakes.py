@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gossamer.sim.custom import Protocol, control, initialiser, observer
+from gossamer.sim import Protocol, control, initialiser, observer
 from support.own_protocols import protocol_file, scenario_file
 from support.sim_commands import sim
 
@@ -186,7 +186,7 @@ def test_functions_of_a_run_are_marked_with_or_without_parentheses() -> None:
 
 @pytest.mark.parametrize("command", ["check", "run"])
 def test_a_missing_attribute_is_said_of_the_scenario(refused: Refused, command: str) -> None:
-    imported = "from gossamer.sim.custom import attribute\n"
+    imported = "from gossamer.sim import attribute\n"
     text = imported + ticking(SENDS, own="    cap = attribute(float)\n")
     said = "attributes.cap is missing, expected a value, as Own declares it without a default"
     assert refused(command, text).endswith(f"own.toml: {said}")

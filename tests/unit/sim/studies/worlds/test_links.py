@@ -88,8 +88,9 @@ def test_impossible_networks_are_named(field: str, fields: dict[str, Any]) -> No
 
 
 MANY = 40_000
-SITES = engine_latency.matrix_latency(np.array([[1, 2000], [2000, 1]]), 50, 1)
-PLACES = engine_latency.coordinate_latency(np.array([[0.0], [30.0]]), 4, 50, 1)
+DRAWN = engine_latency.drawn_sites(2, 50, 1)
+SITES = engine_latency.matrix_latency(np.array([[1, 2000], [2000, 1]]), DRAWN)
+PLACES = engine_latency.coordinate_latency(np.array([[0.0], [30.0]]), 4, DRAWN)
 
 
 def drawn(given: Any, nodes: int = MANY, seed: int = 1) -> Any:

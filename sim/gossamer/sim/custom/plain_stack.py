@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from types import MethodType
 from typing import Any
 
 from gossamer.sim.custom.conditions import Conditions
 from gossamer.sim.custom.language.context import TICKS_A_SECOND
 from gossamer.sim.custom.language.declarations import Declarations, settings_with
-from gossamer.sim.custom.language.members import Timer
 from gossamer.sim.custom.library import View
 from gossamer.sim.custom.node import Node, first_half
-from gossamer.sim.custom.plain.entries import Fires, PlainSampler, do_nothing, timer_handler
+from gossamer.sim.custom.plain_entries import Fires, PlainSampler, timer_handler
 from gossamer.sim.custom.protocol import Part, parts_of, seed_of
-from gossamer.sim.errors import ScenarioError
 
 
 class NodeClass:
@@ -42,13 +41,7 @@ class NodeClass:
 
 
 class Stack:
-    """What a stack of plain protocols consists of.
-
-    Args:
-        declared: by the protocol on top.
-        settings: of it.
-        conditions: of the run.
-        host: the driver, which nodes send by.
+    """What a stack of plain protocols consists of; its ``host`` is the driver.
 
     Attributes:
         parts: those below before those above them.
@@ -60,12 +53,14 @@ class Stack:
     def __init__(
         self, declared: Declarations, settings: Mapping[str, Any], conditions: Conditions, host: Any
     ) -> None:
-        self._declared = declared
         self._host = host
         self.parts = list(parts_of(declared))
-        self._settings = {"": dict(settings)}
-        for part in self.parts:
-            self._settle_settings(part)
+        self._settings = {
+            part.path: settings_with(part.declared, part.settings, f"{part.path[1:]}.")
+            for part in self.parts
+            if part.sampler is None and part.path
+        }
+        self._settings[""] = dict(settings)
         self.samplers: dict[str, PlainSampler] = {}
         self.objects: dict[str, list[Any]] = {}
         for part in self.parts:
@@ -77,16 +72,6 @@ class Stack:
                 self.objects[part.path] = []
         self._add_nodes(conditions)
         self.fires = list(self._timers(conditions))
-
-    def _settle_settings(self, part: Part) -> None:
-        """Settings of the layers of a part, found from the top."""
-        if part.path in self._settings or part.declared is None:
-            return
-        declared, path = self._declared, ""
-        for name in part.path.split(".")[1:]:
-            one = declared.layers[name]
-            declared, path = one.protocol.declared, f"{path}.{name}"
-            self._settings[path] = settings_with(declared, one.settings, f"{name}.")
 
     def class_of(self, declared: Declarations) -> NodeClass:
         """The class of the nodes of a part, with its settings."""
@@ -115,7 +100,7 @@ class Stack:
         """Make the objects of all rows that there are none of yet."""
         first = len(self.objects[""])
         for part in self.parts:
-            if part.declared is not None:
+            if part.sampler is None:
                 self.objects[part.path] += self._make_nodes(part, conditions, first)
         for path, objects in self.objects.items():
             above, _, name = path.rpartition(".")
@@ -127,7 +112,6 @@ class Stack:
                 node.__init__()
 
     def _make_nodes(self, part: Part, conditions: Conditions, first: int) -> list[Node]:
-        assert part.declared is not None
         kind, seed = part.declared.owner, seed_of(conditions.seed, part.path)
         attributes = {name: conditions.attributes[name] for name in part.declared.attributes}
         made = []
@@ -144,7 +128,7 @@ class Stack:
         return made
 
     def _view(self, part: Part, node: Any) -> None:
-        for name in part.declared.samplers if part.declared is not None else ():
+        for name in part.declared.samplers:
             sampler = self.samplers[f"{part.path}.{name}"]
             node.__dict__[name] = View(sampler.state, node.me, node.draw)
 
@@ -155,19 +139,19 @@ class Stack:
 
     def _timers(self, conditions: Conditions) -> Iterator[Fires]:
         round_s = conditions.round_ticks / TICKS_A_SECOND
+        handler: Callable[[Any], None]
         for part in self.parts:
             if part.sampler is not None:
-                timer = Timer(rounds=1)
-                timer.name = "sample"
-                sampler = self.samplers[part.path]
-                yield Fires(timer, round_s, self.objects[""], sampler, do_nothing)
-            for timer in part.declared.timers.values() if part.declared else ():
-                if conditions.engine == "cycle" and (timer.rounds != 1 or timer.jitter > 0):
-                    expected = f"event, as timer {timer.name} is not of one round"
-                    raise ScenarioError(None, "engine", "cycle", expected)
-                period = timer.rounds if timer.rounds is not None else timer.seconds
+                (timer,) = part.declared.timers.values()
+                handler = partial(self._host.sample, self.samplers[part.path])
+                yield Fires(timer, round_s, self.objects[""], handler)
+                continue
+            for timer in part.declared.timers.values():
+                if conditions.engine == "cycle":
+                    timer.check_cycle()
+                period = timer.period
                 seconds = self._settings[part.path][period] if isinstance(period, str) else period
                 if timer.rounds is not None:
                     seconds = float(seconds or 0) * round_s
-                nodes, handler = self.objects[part.path], timer_handler(part, timer.name)
-                yield Fires(timer, float(seconds or 0), nodes, None, handler)
+                handler = timer_handler(part, timer.name)
+                yield Fires(timer, float(seconds or 0), self.objects[part.path], handler)

@@ -1,7 +1,7 @@
 """The order of what happens to plain nodes, which is that of the other engines.
 
 At one tick: whoever joins or leaves then does so, then records are taken in order of insertion, or
-for the windows engine in the order of `engine.tick_order`.
+for the windows engine in the order of `engine.event_loop`.
 In cycles: nodes have their turns in the cycle engine's order, and what follows from a turn is taken
 before the next. What waits is ``(to, sender, message)``; of records to oneself after a delay the
 sender is -1 less the life in which the node set them.
@@ -19,11 +19,11 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from gossamer.protocol.kernel.draws import mix
-from gossamer.sim.custom.conditions import Conditions
+from gossamer.sim.custom.conditions import FATES, Conditions
 from gossamer.sim.custom.faults import HandlerError
 from gossamer.sim.custom.language.context import DELAYS, delay_ticks
 from gossamer.sim.custom.language.messages import MessageClass
-from gossamer.sim.custom.plain.entries import (
+from gossamer.sim.custom.plain_entries import (
     Entered,
     Leave,
     Returned,
@@ -33,20 +33,16 @@ from gossamer.sim.custom.plain.entries import (
     wrong_sending,
 )
 from gossamer.sim.engine.cycle_engine import visiting_order
-from gossamer.sim.engine.latency import make_bandwidth, make_sizes, ticks_through, trip_ticks
+from gossamer.sim.engine.latency import make_sizes, ticks_through, trip_ticks
 from gossamer.sim.engine.link_conditions import (
     DRAWS,
     DUPLICATION,
     LATENCY,
     LATENCY_OF_COPY,
     LOSS,
-    LinkConditions,
     are_parted,
     loss_at,
-    make_link_conditions,
 )
-
-# What happens to messages of plain nodes: as `engine.link_conditions` has it, draw by draw.
 
 
 class Way(NamedTuple):
@@ -62,7 +58,7 @@ class Way(NamedTuple):
 
 
 class PlainLinks:
-    """The links of a run.
+    """The links of a run, which do as `engine.link_conditions` has it, draw by draw.
 
     Attributes:
         ticks: of every message where nothing is drawn and all links are alike; else None.
@@ -72,18 +68,9 @@ class PlainLinks:
     """
 
     def __init__(self, conditions: Conditions) -> None:
-        nodes, latency = conditions.nodes, conditions.latency
-        bandwidth = conditions.bandwidth and conditions.bandwidth(make_sizes())
-        self._bandwidth = bandwidth or make_bandwidth(nodes)
-        self._links: LinkConditions = make_link_conditions(
-            nodes,
-            seed=conditions.seed,
-            latency=latency,
-            loss=conditions.loss,
-            loss_periods=conditions.loss_periods,
-            duplication=conditions.duplication,
-            partitions=conditions.partitions,
-        )
+        latency = conditions.latency
+        self._links = conditions.links(make_sizes())
+        self._bandwidth = self._links.bandwidth
         self._reports = conditions.reports_unreachable
         self._drawn = (
             conditions.loss > 0
@@ -94,16 +81,18 @@ class PlainLinks:
         self._leaves = len(self._bandwidth.up) > 0
         self.comes_in = len(self._bandwidth.down) > 0
         self.sizes = self._leaves or self.comes_in
-        self._sent = [0] * nodes
+        self._sent = [0] * conditions.nodes
         sited = len(latency.matrix) > 0 or len(latency.places) > 0
         alike = not (self._drawn or sited or self._leaves or conditions.partitions)
         self.ticks = int(latency.shortest) if alike else None
-        self.fates = dict.fromkeys(("lost", "duplicated", "parted"), 0)
-        self.fates |= dict.fromkeys(("up_overflowed", "down_overflowed"), 0)
+        self.fates = dict.fromkeys(FATES[1:], 0)
 
     def send(self, source: int, to: int, tick: int, size: int) -> Way:
         """What becomes of a message of so many bytes that is sent now."""
-        leaves = self._leave(source, tick, size) if self._leaves else 0
+        band, leaves = self._bandwidth, 0
+        if self._leaves:
+            given = band.up, band.up_free, band.up_queue, source, tick, size
+            leaves = int(ticks_through.interpreted(*given))
         if leaves < 0:
             self.fates["up_overflowed"] += 1
             return Way()
@@ -141,12 +130,6 @@ class PlainLinks:
         """The ticks of a report to ``source`` that ``back_from`` cannot be reached."""
         draws = self._next_draws(back_from)
         return self._trip(back_from, source, draws + LATENCY)
-
-    def _leave(self, source: int, tick: int, size: int) -> int:
-        band = self._bandwidth
-        return int(
-            ticks_through.interpreted(band.up, band.up_free, band.up_queue, source, tick, size)
-        )
 
     def _next_draws(self, source: int) -> int:
         if not self._drawn:

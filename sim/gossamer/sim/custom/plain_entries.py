@@ -24,25 +24,19 @@ from gossamer.protocol.kernel.records import (
 )
 from gossamer.protocol.peer.record_table.records import SAMPLE_TIMER
 from gossamer.protocol.peer.sampling.sampler import sample_step
-from gossamer.sim.custom.faults import HandlerError
 from gossamer.sim.custom.language.members import Timer
 from gossamer.sim.custom.language.messages import (
     WORD_BYTES,
     MessageClass,
     misused,
     size_of,
-    words_of,
 )
-from gossamer.sim.custom.language.places import Place
 from gossamer.sim.custom.language.record_rules import Field
 from gossamer.sim.custom.protocol import Part, arrays_of, sampler_state
-from gossamer.sim.custom.tally import Taken, sampler_names
 from gossamer.sim.engine.cycle_engine import fill_random_views, join_via
 from gossamer.sim.engine.windows.shard_entries import TO_ITSELF
 
-# A sampler of gossamer under plain nodes: its rules take and write records, one at a time.
-
-
+# Words that one step of a sampler may write.
 _ROOM: Final = 1 << 16
 
 
@@ -62,7 +56,7 @@ class SamplerMessage:
 
 
 class PlainSampler:
-    """One sampler of all nodes.
+    """A sampler of gossamer under plain nodes: its rules take and write records, one at a time.
 
     Attributes:
         state: its views.
@@ -70,7 +64,7 @@ class PlainSampler:
 
     def __init__(self, part: Part, nodes: int, settings: Mapping[str, Any], seed: int) -> None:
         assert part.sampler is not None
-        self._names = sampler_names(part)
+        self._names = part.sampler_names
         self._make = functools.partial(sampler_state, part.sampler, settings=settings, seed=seed)
         self.state = self._make(nodes=nodes)
         self._out = make_outbox(_ROOM)
@@ -190,7 +184,6 @@ class Fires:
         timer: as declared.
         seconds: its period.
         nodes: of the part, who draw for it.
-        sampler: whose timer it is; None of one with a handler.
         handler: takes a node.
         ticks: of its period, once it is known, where all are alike.
     """
@@ -198,7 +191,6 @@ class Fires:
     timer: Timer
     seconds: float
     nodes: list[Any]
-    sampler: PlainSampler | None
     handler: Callable[[Any], None]
     ticks: int | None = None
 
@@ -227,7 +219,7 @@ class Kind:
 def rank_of(entry: tuple[int, int, Any]) -> tuple[int, int]:
     """By what entries of one tick are sorted where the order of insertion is not to matter.
 
-    As `engine.tick_order` has it: by taker; then what has come in, then what others have sent or
+    As `engine.event_loop` has it: by taker; then what has come in, then what others have sent or
     returned, by row, then the taker's own.
     """
     to, sender, message = entry
@@ -238,25 +230,6 @@ def rank_of(entry: tuple[int, int, Any]) -> tuple[int, int]:
     return to, TO_ITSELF if sender < 0 or sender == to else sender
 
 
-def endless_chain(entry: tuple[int, int, Any], place: Place, most: int, tick: int) -> HandlerError:
-    """The error about a handler that answers without delay for ever.
-
-    Args:
-        entry: that is one too many.
-        place: of whoever takes it.
-        most: records that may be taken at a tick.
-        tick: at which it is.
-    """
-    to, sender, message = entry
-    kind = (message.message if isinstance(message, Later) else message).__class__
-    file, line = place
-    return HandlerError(
-        f"{file}, line {line}: node {to} is to take {getattr(kind, 'name', kind.__name__)} of node "
-        f"{to if sender < 0 else sender} as one of more than {most:,} records of tick {tick:,}, "
-        "expected no message without delay that is answered for ever"
-    )
-
-
 def wrong_sending(to: object, message: object, nodes: int) -> ValueError:
     """The error about a message to what is no row of ``nodes``, or of what is no object."""
     if isinstance(message, MessageClass):
@@ -265,13 +238,8 @@ def wrong_sending(to: object, message: object, nodes: int) -> ValueError:
     return ValueError(f"a message to node {to!r}, expected a row from 0 to {nodes - 1}")
 
 
-def do_nothing(_node: Any) -> None:
-    """The handler of timers that samplers have."""
-
-
 def timer_handler(part: Part, name: str) -> Callable[[Any], None]:
     """What takes a node when a timer of a part of the stack fires."""
-    assert part.declared is not None
     handlers = part.declared.handlers
     if name in handlers:
         return handlers[name]
@@ -285,8 +253,6 @@ def timer_handler(part: Part, name: str) -> Callable[[Any], None]:
 
 def kind_in(part: Part, kind: Any, nodes: list[Any]) -> Kind | None:
     """What a part of the stack has for messages of a class, None for nothing."""
-    if part.declared is None:
-        return None
     handlers = part.declared.handlers
     name = getattr(kind, "name", kind.__name__) if isinstance(kind, MessageClass) else kind.__name__
     handler = handlers.get(name, handlers.get("message"))
@@ -314,14 +280,6 @@ def _within(
     return take
 
 
-def names_in(part: Part) -> Iterator[str]:
-    """The names of the messages of a part of the stack."""
-    if part.sampler is not None:
-        yield from sampler_names(part).values()
-    if part.declared is not None:
-        yield from part.declared.messages
-
-
 def bytes_of_message(message: Any) -> int:
     """Bytes of a message, whatever it is."""
     if isinstance(message, SamplerMessage):
@@ -329,9 +287,3 @@ def bytes_of_message(message: Any) -> int:
     if isinstance(type(message), MessageClass):
         return size_of(message)
     return int(getattr(message, "size_bytes", 0))
-
-
-def taken_of(tick: int, name: str, sender: int, to: int, message: Any) -> Taken:
-    """The record of a trace that a message is."""
-    words = words_of(message) if isinstance(type(message), MessageClass) else ()
-    return Taken(tick, name, sender, to, tuple(words))

@@ -1,4 +1,4 @@
-"""A protocol of plain classes in a run: what nodes do with what comes to them (see `engine`)."""
+"""A protocol of plain classes in a run: what nodes do with what comes to them."""
 
 from __future__ import annotations
 
@@ -9,34 +9,31 @@ import numpy as np
 
 from gossamer.protocol.kernel.records import BODY
 from gossamer.sim.custom.conditions import Conditions, Traffic
-from gossamer.sim.custom.event_log import EventLog
 from gossamer.sim.custom.faults import HandlerError
 from gossamer.sim.custom.language.context import LIVES, delay_ticks
 from gossamer.sim.custom.language.declarations import Declarations, delays_in_cycles
-from gossamer.sim.custom.language.messages import MessageClass
+from gossamer.sim.custom.language.messages import MessageClass, words_of
 from gossamer.sim.custom.language.places import place_of
-from gossamer.sim.custom.plain.engine import Entry, PlainEngine
-from gossamer.sim.custom.plain.entries import (
+from gossamer.sim.custom.plain_engine import Entry, PlainEngine
+from gossamer.sim.custom.plain_entries import (
     Fires,
     Kind,
     Later,
     Leave,
+    PlainSampler,
     Returned,
     SamplerMessage,
     Start,
-    endless_chain,
     kind_in,
-    names_in,
-    taken_of,
     wrong_sending,
 )
-from gossamer.sim.custom.plain.stack import NodeClass, Stack
-from gossamer.sim.custom.tally import Taken, sampler_names
+from gossamer.sim.custom.plain_stack import NodeClass, Stack
+from gossamer.sim.custom.tally import EventLog, Taken
 from gossamer.sim.engine.latency import Int64s
 
 
 class PlainDriver(PlainEngine):
-    """A stack of plain protocols in a run. Arguments as of `RuleDriver`."""
+    """A stack of plain protocols in a run. Arguments and methods as of `RuleDriver`."""
 
     def __init__(
         self,
@@ -53,16 +50,14 @@ class PlainDriver(PlainEngine):
         self._to_dead = 0
         self._known: dict[Any, Kind] = {}
         self._sampled: dict[str, int] = {}
-        self._sampled_bytes: dict[str, int] = {}
         self._trace: list[Taken] | None = [] if traced else None
         self._log = EventLog()
         self._stack = Stack(declared, settings, conditions, self)
         self._parts, self._fires = self._stack.parts, self._stack.fires
         self._objects, self._samplers = self._stack.objects, self._stack.samplers
         for part in self._parts:
-            if part.sampler is not None:
-                self._sampled |= dict.fromkeys(sampler_names(part).values(), 0)
-                self._sampled_bytes |= self._sampled
+            self._sampled |= dict.fromkeys(part.sampler_names.values(), 0)
+        self._sampled_bytes = dict(self._sampled)
         self.nodes = self._objects[""]
 
     # What nodes ask for.
@@ -122,10 +117,16 @@ class PlainDriver(PlainEngine):
         self._stack.grow(conditions)
 
     def _endless(self, entry: Entry) -> HandlerError:
-        message = entry[2].message if isinstance(entry[2], Later) else entry[2]
-        known = self._known.get(message.__class__)
-        place = self.declared.place if known is None else place_of(known.handler)
-        return endless_chain(entry, place, self._most, self.tick)
+        """The error about an entry that is one too many at its tick."""
+        to, sender, message = entry
+        kind = (message.message if isinstance(message, Later) else message).__class__
+        known = self._known.get(kind)
+        file, line = self.declared.place if known is None else place_of(known.handler)
+        return HandlerError(
+            f"{file}, line {line}: node {to} is to take {getattr(kind, 'name', kind.__name__)} of "
+            f"node {to if sender < 0 else sender} as one of more than {self._most:,} records of "
+            f"tick {self.tick:,}, expected no message without delay that is answered for ever"
+        )
 
     def _take(self, to: int, sender: int, message: Any) -> None:
         kind = message.__class__
@@ -146,7 +147,8 @@ class PlainDriver(PlainEngine):
                 return
             known = self._learn(kind)
         if self._trace is not None:
-            self._trace.append(taken_of(self.tick, known.name, sender, to, message))
+            words = words_of(message) if isinstance(kind, MessageClass) else ()
+            self._trace.append(Taken(self.tick, known.name, sender, to, tuple(words)))
         if sender != to:
             size = known.measure(message) if known.size is None else known.size
             known.count += 1
@@ -201,15 +203,14 @@ class PlainDriver(PlainEngine):
         for part in self._parts:
             if part.sampler is not None and contact >= 0:
                 self._samplers[part.path].join(me, self._round, contact)
-            timers = 1 if part.declared is None else len(part.declared.timers)
-            for _ in range(timers):
+            for _ in part.declared.timers:
                 self._arm_first(me, next(fires))
-            if part.declared is not None and "start" in part.declared.handlers:
+            if "start" in part.declared.handlers:
                 part.declared.handlers["start"](self._objects[part.path][me], contact)
 
     def _leave(self, me: int) -> None:
         for part in reversed(self._parts):
-            if part.declared is not None and "leave" in part.declared.handlers:
+            if "leave" in part.declared.handlers:
                 part.declared.handlers["leave"](self._objects[part.path][me])
 
     @property
@@ -243,10 +244,11 @@ class PlainDriver(PlainEngine):
     def _fire(self, me: int, fires: Fires) -> None:
         if self._trace is not None:
             self._trace.append(Taken(self.tick, fires.timer.name, me, me, ()))
-        if fires.sampler is None:
-            fires.handler(fires.nodes[me])
-        else:
-            self._send_all(me, fires.sampler.fire(me, self._round))
+        fires.handler(fires.nodes[me])
+
+    def sample(self, sampler: PlainSampler, node: Any) -> None:
+        """Let a sampler's timer fire at a node."""
+        self._send_all(node.me, sampler.fire(node.me, self._round))
 
     def _miss(self, to: int, sender: int, message: Any) -> None:
         """What becomes of a message to a node that is down."""
@@ -266,10 +268,9 @@ class PlainDriver(PlainEngine):
             if part.sampler is not None:
                 sampler = self._samplers[part.path]
                 self._send_all(me, sampler.come_back(me, self._round, returned.to))
-            elif part.declared is not None and "unreachable" in part.declared.handlers:
+            elif "unreachable" in part.declared.handlers:
                 handler = part.declared.handlers["unreachable"]
-                message = returned.message
-                handler(self._objects[part.path][me], returned.to, message)
+                handler(self._objects[part.path][me], returned.to, returned.message)
 
     def _send_all(self, me: int, written: Iterator[tuple[int, SamplerMessage]]) -> None:
         for to, message in written:
@@ -278,8 +279,10 @@ class PlainDriver(PlainEngine):
     # What came of it.
 
     def traffic(self) -> Traffic:
-        names = [name for part in self._parts for name in names_in(part)]
-        count, size = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
+        count: dict[str, int] = {}
+        for part in self._parts:
+            count |= dict.fromkeys((*part.sampler_names.values(), *part.declared.messages), 0)
+        size = dict(count)
         for kind in sorted(self._known.values(), key=lambda kind: kind.name):
             count[kind.name] = count.get(kind.name, 0) + kind.count
             size[kind.name] = size.get(kind.name, 0) + kind.size_bytes
@@ -305,16 +308,14 @@ class PlainDriver(PlainEngine):
 
     def dynamic_state(self) -> dict[str, Any]:
         numbers = {id(fires): i for i, fires in enumerate(self._fires)}
-        waiting = {
-            due: [(to, sender, numbers.get(id(message)), message) for to, sender, message in bucket]
-            for due, bucket in self._buckets.items()
-        }
+
+        def kept(to: int, sender: int, message: Any) -> tuple[int, int, int | None, Any]:
+            number = numbers.get(id(message))
+            return to, sender, number, message if number is None else None
+
         return {
             "objects": self._objects,
-            "waiting": {
-                due: [(to, sender, i, None if i is not None else x) for to, sender, i, x in bucket]
-                for due, bucket in waiting.items()
-            },
+            "waiting": {due: [kept(*x) for x in bucket] for due, bucket in self._buckets.items()},
             "samplers": {path: one.arrays() for path, one in self._samplers.items()},
             "kinds": {kind: (one.count, one.size_bytes) for kind, one in self._known.items()},
             "alive": self.alive.copy(),
@@ -346,11 +347,5 @@ class PlainDriver(PlainEngine):
 
 
 _DYNAMIC: Final = (
-    "tick",
-    "_life",
-    "_sent",
-    "_received",
-    "_to_dead",
-    "_sampled",
-    "_sampled_bytes",
+    *("tick", "_life", "_sent", "_received", "_to_dead", "_sampled", "_sampled_bytes"),
 )

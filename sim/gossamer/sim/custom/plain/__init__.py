@@ -1,4 +1,0 @@
-"""What runs protocols of plain classes: an engine, links and samplers.
-
-The study of protocols imports from here. Begin with `driver`.
-"""
