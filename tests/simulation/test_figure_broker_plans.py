@@ -13,7 +13,6 @@ import pytest
 from gossamer.protocol.content.filters import exact_publication
 from gossamer.sim.figures.covering import burst_runs as bursts
 from gossamer.sim.figures.covering.burst_runs import GROUPS, delay_groups
-from gossamer.sim.figures.covering.figures import EXPERIMENTS
 from gossamer.sim.figures.covering.plots import plot_overlay
 from gossamer.sim.figures.covering.scenes import plan_mobile, plan_workflow
 from gossamer.sim.figures.dissemination import studies as trees
@@ -27,13 +26,6 @@ from gossamer.sim.studies.tree_brokers.service_times import CongestedTimes
 from support.checkout import ROOT, shared_file
 
 # Filter aggregation
-
-
-def test_every_claim_about_brokers_has_a_part_of_its_own() -> None:
-    claims = [claim for part in EXPERIMENTS for claim in part.claims]
-    assert len(set(claims)) == len(claims)
-    controlled = {f"P{number}" for number in range(1, 9)} | {f"I{number}" for number in range(1, 5)}
-    assert set(claims) >= controlled
 
 
 @pytest.mark.parametrize("plan", [bursts.FULL, bursts.QUICK])

@@ -25,7 +25,7 @@ from gossamer.sim.figures.dissemination import figures as trees
 from gossamer.sim.figures.dissemination import studies as trees_readings
 from gossamer.sim.figures.dissemination import studies as trees_studies
 from gossamer.sim.figures.dissemination.studies import MADE_UP, ONE_KEYWORD
-from gossamer.sim.figures.kindred.setup import KINDRED
+from gossamer.sim.figures.kindred.studies import KINDRED
 from gossamer.sim.figures.scot import studies as scot_readings
 from gossamer.sim.figures.vinifera.claims import expected_lookup_hops
 from gossamer.sim.figures.vinifera.studies import QUICK

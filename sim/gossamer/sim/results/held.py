@@ -96,9 +96,6 @@ def _holder(descriptor: int) -> str:
     return f"process {number}" + ("" if host == socket.gethostname() else f" of {host}")
 
 
-# Names of result folders, and of those of what is not finished yet.
-
-
 # Behind the name of a folder, that of what is kept until it is whole.
 UNFINISHED: Final = ".unfinished"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -195,19 +195,12 @@ def _errors(chosen: Sequence[Interval]) -> list[list[float]]:
     return [below, above]
 
 
-class Points(Protocol):
-    """A curve of one run."""
-
-    @property
-    def points(self) -> Iterable[Any]:
-        """Pairs of a place and the value there."""
-
-
-def averaged(curves: Sequence[Points]) -> tuple[Floats, Floats, Floats]:
+def averaged(curves: Sequence[Any]) -> tuple[Floats, Floats, Floats]:
     """Places, means over curves at each, and half the lengths of Student's intervals.
 
     Args:
-        curves: all at the same places; of a single one the intervals are 0 long.
+        curves: with ``points``, pairs of a place and a value, all at the same places; of a single
+            one the intervals are 0 long.
     """
     values = np.array([[value for _, value in one.points] for one in curves])
     places = np.array([x for x, _ in curves[0].points])

@@ -121,23 +121,22 @@ def condition_of(scenario: Mapping[str, Any], system: str) -> dict[str, Any]:
     return kept
 
 
-def flattened(scenario: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The values of a scenario by dotted key; a list is a tuple."""
-    return _flat("", scenario)
-
-
-def _flat(prefix: str, value: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, Mapping):
-        for key, item in value.items():
-            yield from _flat(f"{prefix}.{key}" if prefix else str(key), item)
+def flattened(scenario: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The values of a scenario by dotted key, below a key if given; a list is a tuple."""
+    if isinstance(scenario, Mapping):
+        for key, item in scenario.items():
+            yield from flattened(item, f"{prefix}.{key}" if prefix else str(key))
     else:
-        yield prefix, tuple(value) if isinstance(value, list) else value
+        yield prefix, tuple(scenario) if isinstance(scenario, list) else scenario
 
 
 def intervals(values: Iterable[Value]) -> list[Interval]:
     """The intervals of all measures, systems and conditions; values of NaN do not count."""
+    groups: dict[tuple[Condition, str, str], list[Value]] = {}
+    for one in values:
+        groups.setdefault((one.condition, one.system, one.measure), []).append(one)
     found = []
-    for (condition, system, measure), group in _grouped(values).items():
+    for (condition, system, measure), group in groups.items():
         numbers = np.array([one.value for one in group if not math.isnan(one.value)])
         if len(numbers) == 0:
             continue
@@ -186,9 +185,7 @@ def comparisons(values: Iterable[Value]) -> list[Comparison]:
         for first, second in itertools.combinations(systems, 2):
             seeds = sorted(systems[first].keys() & systems[second].keys())
             if seeds:
-                values_of_first = np.array([systems[first][seed] for seed in seeds])
-                values_of_second = np.array([systems[second][seed] for seed in seeds])
-                pair = (values_of_first, values_of_second)
+                pair = (np.array([systems[one][seed] for seed in seeds]) for one in (first, second))
                 found.append(_compared(condition, measure, first, second, *pair))
     return found
 
@@ -232,13 +229,6 @@ def cliffs_delta(one: Any, other: Any) -> float:
     """Share of pairs in which the second is larger, less that in which it is smaller."""
     signs = np.sign(np.subtract.outer(np.asarray(other), np.asarray(one)))
     return float(signs.mean())
-
-
-def _grouped(values: Iterable[Value]) -> dict[tuple[Condition, str, str], list[Value]]:
-    groups: dict[tuple[Condition, str, str], list[Value]] = {}
-    for one in values:
-        groups.setdefault((one.condition, one.system, one.measure), []).append(one)
-    return groups
 
 
 # How long a run takes to settle: MSER-5.

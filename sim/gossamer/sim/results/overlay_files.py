@@ -10,7 +10,6 @@ run was killed and is gone on with.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -21,7 +20,7 @@ import attrs
 import numpy as np
 
 from gossamer.sim.errors import ResultsError, ScenarioError
-from gossamer.sim.results.results import Results
+from gossamer.sim.results.results import Results, new_file, replaced
 from gossamer.sim.study.records import Column
 from gossamer.sim.study.watching import KIND, NODE, SOURCE, TARGET, Overlay, Watched
 
@@ -74,12 +73,8 @@ def _write(table: Mapping[str, Any], file: Path) -> None:
     import pyarrow.parquet as pq
 
     file.parent.mkdir(parents=True, exist_ok=True)
-    aside = file.with_suffix(".tmp")
-    try:
+    with replaced(file, file.with_suffix(".tmp")) as aside:
         pq.write_table(pa.table(dict(table)), aside, compression="zstd", write_page_checksum=True)
-        os.replace(aside, file)
-    finally:
-        aside.unlink(missing_ok=True)
 
 
 def snapshot_rounds(results: Results, system: str) -> list[int]:
@@ -173,17 +168,11 @@ def export_overlay(overlay: Overlay, chosen: str, file: Path) -> None:
         ResultsError: there is a file of that name, or no folder to make it in.
         OSError: it cannot be written.
     """
-    if os.path.lexists(file):
-        raise ResultsError(file, "exists, expected a new file")
-    if not file.absolute().parent.is_dir():
-        raise ResultsError(file.absolute().parent, "is no folder, expected one for the file")
-    aside = file.with_name(f".{file.name}.tmp")
-    try:
-        with aside.open("w", encoding="utf-8", newline="\n") as stream:
-            _WRITERS[chosen](overlay, stream)
-        os.replace(aside, file)
-    finally:
-        aside.unlink(missing_ok=True)
+    with (
+        new_file(file, "the file") as aside,
+        aside.open("w", encoding="utf-8", newline="\n") as stream,
+    ):
+        _WRITERS[chosen](overlay, stream)
 
 
 def _write_edges(overlay: Overlay, stream: TextIO) -> None:

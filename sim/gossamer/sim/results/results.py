@@ -30,15 +30,12 @@ import numpy as np
 
 from gossamer.command.paths import foreign_storage
 from gossamer.sim.errors import ResultsError
-from gossamer.sim.study.contract import RunRecord, SystemRecord
+from gossamer.sim.study.contract import RunRecord
 from gossamer.sim.study.records import Column, Table
 from gossamer.sim.study.scenarios import study_of_values
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-# From the tables of a run to ``summary.json``: the measures of each system and the result hash.
 
 
 def summarise(record: RunRecord) -> dict[str, Any]:
@@ -191,7 +188,9 @@ def write_results(
         (folder / SUMMARY_FILE).write_text(dump_json(summary), encoding="utf-8")
         (folder / SCENARIO_FILE).write_text(record.scenario_text, encoding="utf-8")
         for name, system in record.systems.items():
-            _write_tables(system, folder / name)
+            (folder / name).mkdir()
+            for table_name, table in system.tables():
+                write_table(table, folder / name / f"{table_name}.parquet")
         for name, table in tables.items():
             write_table(table, folder / f"{name}.parquet")
         if beside is not None and beside.is_dir():
@@ -302,6 +301,32 @@ def unfinished_siblings(path: Path) -> list[Path]:
     return [one for one in path.absolute().parent.iterdir() if pattern.fullmatch(one.name)]
 
 
+@contextmanager
+def new_file(file: Path, what: str) -> Iterator[Path]:
+    """A hidden file beside ``file`` that becomes it at the end, or vanishes on any error.
+
+    Raises:
+        ResultsError: there is a file of that name, or no folder to make it in for ``what``.
+        OSError: it cannot be written.
+    """
+    if os.path.lexists(file):
+        raise ResultsError(file, "exists, expected a new file")
+    if not file.absolute().parent.is_dir():
+        raise ResultsError(file.absolute().parent, f"is no folder, expected one for {what}")
+    with replaced(file, file.with_name(f".{file.name}.tmp")) as aside:
+        yield aside
+
+
+@contextmanager
+def replaced(file: Path, aside: Path) -> Iterator[Path]:
+    """A file that takes the name of ``file`` at the end, or vanishes on any error."""
+    try:
+        yield aside
+        os.replace(aside, file)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
 def rename_to_free(folder: Path, path: Path) -> None:
     """Rename ``folder`` to ``path``, which must not exist or be an empty folder.
 
@@ -342,12 +367,6 @@ def _linked_or_copied(source: str, target: str) -> None:
         os.link(source, target)
     except OSError:
         shutil.copy2(source, target)
-
-
-def _write_tables(system: SystemRecord, folder: Path) -> None:
-    folder.mkdir()
-    for name, table in system.tables():
-        write_table(table, folder / f"{name}.parquet")
 
 
 def write_table(table: Table, file: Path) -> None:

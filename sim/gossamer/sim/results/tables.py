@@ -15,8 +15,6 @@ from gossamer.sim.results.results import dump_json, read_results
 from gossamer.sim.study.records import Measure
 from gossamer.sim.study.scenarios import known_kinds, study_of_kind, study_of_values
 
-# The measures of runs of several kinds: what each study has of them.
-
 
 def all_measures(summaries: Iterable[Mapping[str, Any]]) -> list[Measure]:
     """The measures of the kinds of runs that ``summaries`` are of, each once.
@@ -41,9 +39,6 @@ def measures_by_key() -> dict[str, Measure]:
     """The measures of all studies that can be found; where they share one, that of the first."""
     studies = [study_of_kind(kind) for kind in reversed(known_kinds())]
     return {measure.key: measure for study in studies for measure in study.measures}
-
-
-# Results of several runs side by side, measure by measure.
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +165,10 @@ def print_summary(summary: Mapping[str, Any], shown: Path, notes: Iterable[str] 
 
 def remarks(summary: Mapping[str, Any]) -> Iterator[str]:
     """Sentences that belong below the table of a run: what it does not tell, what was too small."""
-    yield from study_of_values(summary["scenario"]).remarks(summary["systems"])
-    yield from _too_small(summary)
+    study = study_of_values(summary["scenario"])
+    yield from study.remarks(summary["systems"])
+    for sentence in study.too_small(summary["systems"]):
+        yield f"Too small: {sentence}"
 
 
 def comparison_table(comparison: Comparison) -> FittingTable:
@@ -216,12 +213,6 @@ def _title(summary: Mapping[str, Any]) -> str:
     name = summary["scenario"].get("name", "run")
     memory = summary["peak_rss_bytes"] / 2**20
     return f"{name}, seed {summary['seed']}: {summary['wall_s']:.1f} s, {memory:,.0f} MiB"
-
-
-def _too_small(summary: Mapping[str, Any]) -> Iterator[str]:
-    study = study_of_values(summary["scenario"])
-    for sentence in study.too_small(summary["systems"]):
-        yield f"Too small: {sentence}"
 
 
 def _changed(value: str, change: float | None, better: str | None) -> Text:

@@ -20,8 +20,13 @@ from gossamer.sim.figures.common.points import Outcome
 from gossamer.sim.figures.kindred import published
 from gossamer.sim.figures.kindred.growth_plot import SCALE, plot_growth
 from gossamer.sim.figures.kindred.plots import plot_ablation, plot_sweep
-from gossamer.sim.figures.kindred.setup import KINDRED, SYSTEMS
-from gossamer.sim.figures.kindred.studies import ABLATION, ABLATION_ATTRIBUTES, ABLATION_RANGES
+from gossamer.sim.figures.kindred.studies import (
+    ABLATION,
+    ABLATION_ATTRIBUTES,
+    ABLATION_RANGES,
+    KINDRED,
+    SYSTEMS,
+)
 from gossamer.sim.figures.vinifera.studies import BASELINE, KINDS, PAPER, RANDOM, SIZES, SKEWED
 from gossamer.sim.results.plot_style import plot_style
 from support.checkout import ROOT

@@ -19,7 +19,7 @@ CLAIMS_FILE = "claims.json"
 CHECKS_FILE = "checks.json"
 
 SHARE, HOPS, RATIO = "share", "hops", "ratio"
-SECONDS, MILLISECONDS, COUNT = "s", "ms", "count"
+SECONDS, COUNT = "s", "count"
 
 
 @attrs.frozen
@@ -29,7 +29,7 @@ class Check:
     Attributes:
         name: what was measured, in words.
         value: the measured value; NaN, where there was nothing to measure, never holds.
-        unit: SHARE (0 to 1, printed in per cent), HOPS, RATIO, SECONDS, MILLISECONDS or COUNT.
+        unit: SHARE (0 to 1, printed in per cent), HOPS, RATIO, SECONDS or COUNT.
         paper: what the paper says of it, in words; nothing where the bounds are our own.
         low, high: the bounds that we accept, both included.
     """
@@ -73,7 +73,7 @@ class Check:
             return f"{value:.2f}"
         if self.unit == COUNT:
             return f"{value:,.0f}"
-        if self.unit in (SECONDS, MILLISECONDS):
+        if self.unit == SECONDS:
             return f"{_significant(value)} {self.unit}"
         return f"{value:.1f} hops"
 

@@ -1,19 +1,32 @@
-"""What the points of a figure measured, by study, system, kind and place on the x axis."""
+"""What the points and runs of figures measured, and claims as rows of data."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, ClassVar, Final, Self
 
 import attrs
 import numpy as np
 
-from gossamer.sim.figures.common.claims import COUNT, HOPS, RATIO, SECONDS, SHARE, Check, Claim
+from gossamer.sim.figures.common.claims import (
+    ALTERNATIVE,
+    COUNT,
+    HOPS,
+    LITERAL,
+    RATIO,
+    SECONDS,
+    SHARE,
+    Check,
+    Claim,
+    Reading,
+    side_by_side,
+)
 from gossamer.sim.figures.common.points import Floats, Outcome, row_of, stacked
 from gossamer.sim.results.intervals import half_width
-from gossamer.sim.study.records import Column
+from gossamer.sim.study.records import Column, Table
 
 # Measures of a point that claims ask for most.
 OVERHEAD, PATH, TREE, LOOKUP = (
@@ -26,11 +39,8 @@ OVERHEAD, PATH, TREE, LOOKUP = (
 
 @attrs.frozen(eq=False)
 class Measurements:
-    """Outcomes of points; values are means over the seeds of a point.
-
-    Attributes:
-        outcomes: of all points.
-    """
+    """Outcomes of points by study, system, kind and place on the x axis; values are means over
+    the seeds of a point."""
 
     outcomes: Sequence[Outcome]
 
@@ -150,6 +160,92 @@ def hours_table(outcomes: Sequence[Outcome], first_hours: Mapping[str, float]) -
         {**one.hours, "hour": one.hours["hour"] + first_hours[one.point.study]} for one in chosen
     ]
     return stacked(chosen, _KEYS, hours)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class RunResult:
+    """What a run of brokers measured.
+
+    Attributes:
+        run: what was run, in which study and under which reading of the paper.
+        measures: values by name.
+        tables: what else is known of it, by name.
+    """
+
+    run: Any
+    measures: Mapping[str, float]
+    tables: Mapping[str, Table]
+
+
+@attrs.frozen(eq=False)
+class Runs:
+    """Results of runs under one reading of a paper, or under both.
+
+    Subclasses name the attributes of a run that hold what is compared, and what a study varies.
+    """
+
+    found: Sequence[RunResult]
+    compared: ClassVar[str] = "covering"
+    varied: ClassVar[str] = "x"
+
+    @classmethod
+    def of(cls, found: Iterable[RunResult], *readings: str) -> Self:
+        """Those of some readings, or of all."""
+        return cls([one for one in found if not readings or one.run.reading in readings])
+
+    def has(self, study: str) -> bool:
+        """Whether the study was run."""
+        return any(one.run.study == study for one in self.found)
+
+    def select(self, study: str, compared: str, x: Any = None) -> list[RunResult]:
+        """The results of a study in the order of x, or those at one x."""
+        of, at = attrgetter("study", self.compared), attrgetter(self.varied)
+        chosen = [one for one in self.found if of(one.run) == (study, compared)]
+        return sorted(
+            (one for one in chosen if x in (None, at(one.run))), key=lambda one: at(one.run)
+        )
+
+    def one(self, study: str, compared: str, x: Any = None) -> RunResult:
+        """The only result there."""
+        (found,) = self.select(study, compared, x)
+        return found
+
+    def value(self, measure: str, study: str, compared: str, x: Any = None) -> float:
+        """A measure of the only result there."""
+        return self.one(study, compared, x).measures[measure]
+
+    def series(self, measure: str, study: str, compared: str) -> tuple[Floats, Floats]:
+        """float64[x], float64[x]: the values of x, and the measure at each."""
+        chosen = self.select(study, compared)
+        places = [getattr(one.run, self.varied) for one in chosen]
+        values = [one.measures[measure] for one in chosen]
+        return np.array(places, np.float64), np.array(values, np.float64)
+
+
+def run_tables(
+    found: Sequence[RunResult],
+    name: str,
+    keys: Sequence[str],
+    further: Sequence[str] = (),
+    prefix: str = "",
+) -> dict[str, dict[str, Column]]:
+    """All that runs measured, by name of the table: one row a run, and their tables stacked.
+
+    Args:
+        found: one a run.
+        name: of the table with their measures.
+        keys: see `stacked`.
+        further: like these, for columns of that table behind the measures.
+        prefix: of the names of other tables.
+    """
+    rows = stacked(found, keys, [row_of(one.measures) for one in found])
+    for key in further:
+        rows[key.rpartition(".")[-1]] = np.array([attrgetter(key)(one) for one in found])
+    others = {
+        prefix + other: stacked(found, keys, [one.tables[other] for one in found])
+        for other in found[0].tables
+    }
+    return {name: rows, **others}
 
 
 # Claims as rows of data: what a paper says, where it is measured, and what we accept of it.
@@ -283,3 +379,22 @@ class Statement:
 def check_claims(statements: Iterable[Statement], found: Any) -> list[Claim]:
     """All claims, in order."""
     return [one.check(found) for one in statements]
+
+
+def check_readings(
+    statements: Iterable[Statement],
+    found: Callable[[str], Any],
+    readings: Mapping[str, Reading],
+    contradictions: Mapping[str, str] = MappingProxyType({}),
+) -> list[Claim]:
+    """All claims as read literally, each with its alternative where there is one.
+
+    Args:
+        statements: in order.
+        found: the measurements under a reading.
+        readings, contradictions: see `side_by_side`.
+    """
+    literal = check_claims(statements, found(LITERAL))
+    read_otherwise = [one for one in statements if one.id in readings]
+    alternative = check_claims(read_otherwise, found(ALTERNATIVE))
+    return side_by_side(literal, alternative, readings, contradictions)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from matplotlib.figure import Figure
 
 from gossamer.sim.figures.common.claims import Claim, write_claims, write_readings
+from gossamer.sim.results.held import UNFINISHED
 from gossamer.sim.results.plot_style import plot_style, save
 from gossamer.sim.results.results import whole_folder, write_table
 from gossamer.sim.studies.peers.inputs.scenario import Scenario
@@ -94,13 +95,6 @@ class Outcome:
     measures: Mapping[str, float]
     load: Floats
     hours: Mapping[str, Column]
-
-
-def run_points(
-    points: Sequence[Point], processes: int, progress: Progress | None = None
-) -> list[Outcome]:
-    """Run ``points`` and return their outcomes in the same order; raises as `run_tasks`."""
-    return run_tasks(points, processes, progress)
 
 
 def measure(point: Point) -> Outcome:
@@ -190,16 +184,6 @@ def ratio(parts: Column, wholes: Column) -> Floats:
     return np.asarray(np.divide(parts, wholes, out=absent, where=wholes > 0))
 
 
-# Points whose outcomes are kept until all are there, so that hours of work can be gone on with.
-#
-# Each outcome is a checkpoint (`gossamer.sim.study.checkpoints`): it serves the same point under
-# the same sources only.
-
-
-# What is kept beside the folder of the figures until it is written, as of an unfinished run.
-UNFINISHED: Final = ".unfinished"
-
-
 def kept_beside(out: Path) -> Path:
     """Where the outcomes of figures are kept that are written to ``out`` in the end."""
     return out.with_name(out.name + UNFINISHED)
@@ -209,6 +193,8 @@ def run_kept_points(
     points: Sequence[Point], processes: int, folder: Path, progress: Progress | None = None
 ) -> list[Outcome]:
     """Run ``points``, but for those that ``folder`` has outcomes of, and return all in order.
+
+    Each outcome is a checkpoint: it serves the same point under the same sources only.
 
     Args:
         points: of different labels.
@@ -247,25 +233,17 @@ def _name(label: str) -> str:
     return hashlib.sha256(label.encode()).hexdigest()[:20]
 
 
-# What the figures about covering are made of: experiments that are run, checked and drawn apart.
-#
-# An experiment covers some of the claims P1 to P9 and I1 to I6. `covering.figures.EXPERIMENTS`
-# lists them all; a module of an experiment ends with the experiment itself.
-
-
 @attrs.frozen(kw_only=True)
 class Experiment:
     """Claims with the runs that decide them.
 
     Attributes:
-        claims: their ids.
         tasks: what is run, reduced if the argument says so.
         check: the claims, from the outcomes of all tasks in their order.
         tables: what is kept of the outcomes, by name of the Parquet file.
         draw: the plots, by name of the file; called within `plot_style`.
     """
 
-    claims: Sequence[str]
     tasks: Callable[[bool], Sequence[Task[Any]]]
     check: Callable[[Sequence[Any]], Sequence[Claim]]
     tables: Callable[[Sequence[Any]], Mapping[str, Table]]

@@ -8,8 +8,8 @@ selective and incremental covering build the same tables, so they share it, too.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
 
 import attrs
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.brokers.core.broker import compiled_index
 from gossamer.sim.figures.common.claims import ALTERNATIVE, LITERAL
+from gossamer.sim.figures.common.measurements import RunResult
 from gossamer.sim.figures.covering.readings import (
     incremental_times,
     selective_times,
@@ -35,7 +36,7 @@ from gossamer.sim.studies.tree_brokers.unsubscription_burst import (
     BurstRun,
     UnsubscriptionBurst,
 )
-from gossamer.sim.study.records import Column, Table
+from gossamer.sim.study.records import Column
 
 keep_compiled_code()
 
@@ -53,7 +54,7 @@ class Run:
         covering: how the brokers cover.
         x: the value of what the study varies.
         burst: what is run, seed and all.
-        judged: microseconds after the first unsubscription; publications from the first to the
+        measured: microseconds after the first unsubscription; publications from the first to the
             second are those whose delays the paper reports, None: all.
     """
 
@@ -63,25 +64,6 @@ class Run:
     x: float
     burst: UnsubscriptionBurst
     measured: tuple[int, int] | None = None
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class RunResult:
-    """What a burst measured.
-
-    Attributes:
-        run: the burst.
-        measures: values by name, see `measure`.
-        core: a table with a row for each core broker.
-        delays: a table with a row for each group of publications.
-        queues: a table with a row for each look at the core's queues.
-    """
-
-    run: Run
-    measures: Mapping[str, float]
-    core: Table
-    delays: Table
-    queues: Table
 
 
 @attrs.frozen(kw_only=True)
@@ -152,9 +134,11 @@ def measure(run: Run, result: BurstResult) -> RunResult:
     return RunResult(
         run=run,
         measures=measures,
-        core=_core_table(result),
-        delays=delay_groups(times / SECOND, delays),
-        queues=_queue_table(run.burst, result),
+        tables={
+            "core": _core_table(result),
+            "delays": delay_groups(times / SECOND, delays),
+            "queues": _queue_table(run.burst, result),
+        },
     )
 
 
@@ -177,13 +161,9 @@ def delay_groups(times: Column, delays: Column) -> dict[str, Column]:
 
 def _core_table(result: BurstResult) -> dict[str, Column]:
     tallies = [result.tallies[name] for name in result.core]
-    return {
-        "broker": np.array(result.core),
-        "triggered": np.array([one.triggered for one in tallies]),
-        "table": np.array([one.table for one in tallies]),
-        "arrived": np.array([one.arrived for one in tallies]),
-        "false_positives": np.array([one.false_positives for one in tallies]),
-    }
+    counted = ("triggered", "table", "arrived", "false_positives")
+    columns = {name: np.array([getattr(one, name) for one in tallies]) for name in counted}
+    return {"broker": np.array(result.core), **columns}
 
 
 def _queue_table(burst: UnsubscriptionBurst, result: BurstResult) -> dict[str, Column]:
@@ -217,7 +197,7 @@ def _share(part: int, whole: int) -> float:
 # - *Statistics* hold as many publications: selective covering has 8,400 s of them before the burst,
 #   the others, which keep none, a minute. (A first run had 600 s; see docs/covering.md.)
 # - *Readings.* All of it is run under the literal reading and under the alternative of
-#   `covering.readings.readings`; what follows is the literal one.
+#   `covering.readings`; what follows is the literal one.
 # - *Service times* of the incremental paper are its Table II, each covering its own column; packed,
 #   selective and incremental are active covering's. The selective paper gives none, but says that
 #   its congested brokers "processed publications and subscriptions at a rate of only 3.3 per
@@ -417,15 +397,8 @@ def _run(
     plan: Plan, reading: str, study: str, covering: str, x: float, burst: UnsubscriptionBurst
 ) -> Run:
     begin, end = plan.measured_s
-    measured = (begin * SECOND, end * SECOND)
-    return Run(
-        study=study,
-        reading=reading,
-        covering=covering,
-        x=float(x),
-        burst=burst,
-        measured=measured,
-    )
+    of: dict[str, Any] = {"study": study, "reading": reading, "covering": covering, "x": float(x)}
+    return Run(**of, burst=burst, measured=(begin * SECOND, end * SECOND))
 
 
 def _reach(degree: int) -> float:

@@ -9,7 +9,9 @@ slight increase") the bounds are our reading of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final
 
 from gossamer.sim.figures.common.claims import LITERAL, SHARE
@@ -28,24 +30,30 @@ from gossamer.sim.figures.covering.burst_runs import (
     UNSUBSCRIPTIONS,
 )
 from gossamer.sim.figures.covering.plots import Outcomes
+from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
+
+# By covering: mean delay of what is published 600 s after the unsubscriptions, and others.
+_delay, _queue, _table = (
+    partial(at, measure, COMPARED) for measure in ("measured_s", "queue_max", "table_core")
+)
 
 
-def _delay(covering: str) -> Quantity:
-    """Mean delay of what is published 600 s after the unsubscriptions."""
-    return at("measured_s", COMPARED, covering)
-
-
-def _queue(covering: str) -> Quantity:
-    return at("queue_max", COMPARED, covering)
-
-
-def _table(covering: str) -> Quantity:
-    return at("table_core", COMPARED, covering)
+def _over(
+    of: Callable[[str], Quantity],
+    one: str,
+    other: str,
+    paper: str,
+    low: float = -math.inf,
+    high: float = math.inf,
+    what: str = "",
+) -> Row:
+    """What is measured under one covering over that under another."""
+    return Row(f"{what}{one} over {other}", of(one) / of(other), paper, low, high)
 
 
 def _triggered(found: Outcomes) -> Iterator[Row]:
     """Messages along the core: what brokers get, or what they send on."""
-    counted = "triggered" if found.reading == LITERAL else "onward"
+    counted = "triggered" if found.found[0].run.reading == LITERAL else "onward"
     at_a, at_e = (
         {name: at(f"{counted}_{end}", COMPARED, name) for name in (ACTIVE, LAZY, SELECTIVE)}
         for end in ("first", "last")
@@ -65,7 +73,7 @@ def _triggered(found: Outcomes) -> Iterator[Row]:
 
 
 def _subscriptions(found: Outcomes) -> int:
-    workload = found.one(COMPARED, ACTIVE).run.burst.workload
+    workload: CoveringWorkload = found.one(COMPARED, ACTIVE).run.burst.workload
     return workload.roots * workload.step
 
 
@@ -73,8 +81,8 @@ def _tables(found: Outcomes) -> Iterator[Row]:
     share = _table(ACTIVE).of(found) / _subscriptions(found)
     name = "active, of all subscriptions"
     yield Row(name, share, "1,000 of 30,000", 1 / 60, 1 / 15, SHARE)
-    yield Row("lazy over active", _table(LAZY) / _table(ACTIVE), "larger", 1.01)
-    yield Row("selective over active", _table(SELECTIVE) / _table(ACTIVE), "smallest", high=0.99)
+    yield _over(_table, LAZY, ACTIVE, "larger", 1.01)
+    yield _over(_table, SELECTIVE, ACTIVE, "smallest", high=0.99)
 
 
 def _tables_note(found: Outcomes) -> str:
@@ -136,25 +144,23 @@ def _listed(found: Outcomes, measure: str, study: str) -> str:
     return "; ".join(f"{x:g}: {a:,.4g} active, {s:,.4g} selective" for x, a, s in rows)
 
 
+def _clustered(measure: str) -> Callable[[str], Quantity]:
+    return partial(at, measure, CLUSTERED)
+
+
+_STEADY: Final = at("steady_s", COMPARED, SELECTIVE)
 SELECTIVE_CLAIMS: Final = (
     Statement(
         "P1",
         "Mean publication delay: active covering above 4,400 s; lazy and packing less than "
         "half of that; selective 0.4 s, 0.2 s in steady state.",
         [
-            Row(
-                "active over selective",
-                _delay(ACTIVE) / _delay(SELECTIVE),
-                "more than 99 % better",
-                100,
-            ),
+            _over(_delay, ACTIVE, SELECTIVE, "more than 99 % better", 100),
             Row("active", _delay(ACTIVE), "above 4,400 s", 2_200, 8_800),
-            Row("lazy over active", _delay(LAZY) / _delay(ACTIVE), "less than half", high=0.5),
-            Row("packed over active", _delay(PACKED) / _delay(ACTIVE), "less than half", high=0.5),
+            _over(_delay, LAZY, ACTIVE, "less than half", high=0.5),
+            _over(_delay, PACKED, ACTIVE, "less than half", high=0.5),
             Row("selective", _delay(SELECTIVE), "0.4 s", high=0.6),
-            Row(
-                "selective in steady state", at("steady_s", COMPARED, SELECTIVE), "0.2 s", high=0.3
-            ),
+            Row("selective in steady state", _STEADY, "0.2 s", high=0.3),
         ],
         "A pack takes a broker as long as the subscriptions in it, which the paper says, too, so "
         "that packing saves messages but no work. Lazy covering triggers half of what active "
@@ -182,16 +188,9 @@ SELECTIVE_CLAIMS: Final = (
         "slight rise that ends quickly.",
         [
             Row("active", _queue(ACTIVE), "near 2,000", 1_000, 4_000),
-            Row("lazy over active", _queue(LAZY) / _queue(ACTIVE), "1,500 over 2,000", 0.5, 1.0),
-            Row(
-                "packed over active", _queue(PACKED) / _queue(ACTIVE), "1,200 over 2,000", 0.4, 0.8
-            ),
-            Row(
-                "selective over active",
-                _queue(SELECTIVE) / _queue(ACTIVE),
-                "a slight increase",
-                high=0.1,
-            ),
+            _over(_queue, LAZY, ACTIVE, "1,500 over 2,000", 0.5, 1.0),
+            _over(_queue, PACKED, ACTIVE, "1,200 over 2,000", 0.4, 0.8),
+            _over(_queue, SELECTIVE, ACTIVE, "a slight increase", high=0.1),
         ],
         "A queue counts messages of every size, and each broker takes 300 ms for every "
         "subscription that is triggered before the critical broker, too: the selective "
@@ -241,18 +240,13 @@ SELECTIVE_CLAIMS: Final = (
         "P8",
         "Clustered workload: selective 50 ms against 2,000 s; core tables 1,200 against 7,300.",
         [
-            Row("selective", at("measured_s", CLUSTERED, SELECTIVE), "50 ms", high=0.1),
-            Row(
-                "active over selective",
-                at("measured_s", CLUSTERED, ACTIVE) / at("measured_s", CLUSTERED, SELECTIVE),
-                "2,000 s over 50 ms",
-                100,
-            ),
-            Row(
-                "core tables, selective over active",
-                at("table_core", CLUSTERED, SELECTIVE) / at("table_core", CLUSTERED, ACTIVE),
-                "1,200 over 7,300",
+            Row("selective", _clustered("measured_s")(SELECTIVE), "50 ms", high=0.1),
+            _over(_clustered("measured_s"), ACTIVE, SELECTIVE, "2,000 s over 50 ms", 100),
+            _over(
+                _clustered("table_core"),
+                *(SELECTIVE, ACTIVE, "1,200 over 7,300"),
                 high=0.33,
+                what="core tables, ",
             ),
         ],
         "The hosts of a cluster are two hops from their core broker. That is about as far away as "
@@ -276,12 +270,7 @@ def _large(measure: str, covering: str) -> Quantity:
     )
 
 
-def _mean(covering: str) -> Quantity:
-    return _large("delay_mean_s", covering)
-
-
-def _longest(covering: str) -> Quantity:
-    return _large("queue_max", covering)
+_mean, _longest = (partial(_large, measure) for measure in ("delay_mean_s", "queue_max"))
 
 
 def _means(found: Outcomes) -> str:
@@ -327,6 +316,7 @@ def _core_tables(found: Outcomes) -> str:
     )
 
 
+_MEAN_DELAY, _QUEUE = "mean delay, ", "longest queue, "
 INCREMENTAL_CLAIMS: Final = (
     Statement(
         "I2",
@@ -334,38 +324,13 @@ INCREMENTAL_CLAIMS: Final = (
         "lazy and packing about 60 %, incremental 0.4 s; core queue 24,000, 15,000 and 150.",
         [
             Row("longest delay, active", _large("delay_max_s", ACTIVE), "2,400 s", 1_200, 4_800),
-            Row(
-                "mean delay, lazy over active", _mean(LAZY) / _mean(ACTIVE), "about 60 %", 0.4, 0.8
-            ),
-            Row(
-                "mean delay, packed over active",
-                _mean(PACKED) / _mean(ACTIVE),
-                "about 60 %",
-                0.4,
-                0.8,
-            ),
+            _over(_mean, LAZY, ACTIVE, "about 60 %", 0.4, 0.8, _MEAN_DELAY),
+            _over(_mean, PACKED, ACTIVE, "about 60 %", 0.4, 0.8, _MEAN_DELAY),
             Row("mean delay, incremental", _mean(INCREMENTAL), "0.4 s", high=0.6),
-            Row(
-                "mean delay, active over incremental",
-                _mean(ACTIVE) / _mean(INCREMENTAL),
-                "more than 99 % better",
-                100,
-            ),
+            _over(_mean, ACTIVE, INCREMENTAL, "more than 99 % better", 100, what=_MEAN_DELAY),
             Row("longest queue, active", _longest(ACTIVE), "24,000", 12_000, 48_000),
-            Row(
-                "longest queue, lazy over active",
-                _longest(LAZY) / _longest(ACTIVE),
-                "15,000 over 24,000",
-                0.4,
-                0.85,
-            ),
-            Row(
-                "longest queue, packed over active",
-                _longest(PACKED) / _longest(ACTIVE),
-                "15,000 over 24,000",
-                0.4,
-                0.85,
-            ),
+            _over(_longest, LAZY, ACTIVE, "15,000 over 24,000", 0.4, 0.85, _QUEUE),
+            _over(_longest, PACKED, ACTIVE, "15,000 over 24,000", 0.4, 0.85, _QUEUE),
             Row("longest queue, incremental", _longest(INCREMENTAL), "150", high=300),
         ],
         "Table II's subscriptions take 13 ms, and the whole burst of 42,000 is worked off in nine "

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Final
@@ -32,17 +33,10 @@ from gossamer.protocol.brokers.tree.messages import (
     Synchronise,
 )
 from gossamer.protocol.content.filters import exact_publication, parse
-from gossamer.sim.figures.common.claims import (
-    ALTERNATIVE,
-    LITERAL,
-    RATIO,
-    Check,
-    Claim,
-    side_by_side,
-)
-from gossamer.sim.figures.common.measurements import check_claims
-from gossamer.sim.figures.common.points import Experiment, row_of, stacked, write_figures
-from gossamer.sim.figures.covering.burst_runs import FULL, QUICK, Bursts, RunResult, plan_bursts
+from gossamer.sim.figures.common.claims import LITERAL, RATIO, Check, Claim
+from gossamer.sim.figures.common.measurements import check_readings, run_tables
+from gossamer.sim.figures.common.points import Experiment, write_figures
+from gossamer.sim.figures.covering.burst_runs import FULL, QUICK, plan_bursts
 from gossamer.sim.figures.covering.claims import INCREMENTAL_CLAIMS, SELECTIVE_CLAIMS
 from gossamer.sim.figures.covering.plots import Outcomes, draw_bursts
 from gossamer.sim.figures.covering.readings import CONTRADICTIONS, READINGS
@@ -50,7 +44,7 @@ from gossamer.sim.figures.covering.scene_claims import MOBILE, WORKFLOWS
 from gossamer.sim.results.plot_style import beside, covering_styles, new_figure
 from gossamer.sim.results.results import check_destination
 from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
-from gossamer.sim.study.records import Column, Table
+from gossamer.sim.study.records import Column
 from gossamer.sim.study.tasks import Progress, run_tasks
 
 # I1: Table II of the incremental paper with this code: what a broker spends on a message.
@@ -222,7 +216,6 @@ def _table(measured: Sequence[Times]) -> dict[str, Column]:
 
 
 TABLE: Final = Experiment(
-    claims=("I1",),
     tasks=lambda quick: [
         Measurement(subscriptions=1_500 if quick else 42_000, publications=300 if quick else 10_000)
     ],
@@ -241,46 +234,18 @@ TABLE: Final = Experiment(
 
 
 _KEYS: Final = ("run.study", "run.reading", "run.covering", "run.x")
-
-
-def _tasks(quick: bool) -> list[Bursts]:
-    return plan_bursts(QUICK if quick else FULL)
-
-
-def _check(outcomes: Sequence[Sequence[RunResult]]) -> list[Claim]:
-    claims = (*SELECTIVE_CLAIMS, *INCREMENTAL_CLAIMS)
-    literal, alternative = (
-        check_claims(claims, Outcomes.of(outcomes, reading)) for reading in (LITERAL, ALTERNATIVE)
-    )
-    return side_by_side(literal, alternative, READINGS, CONTRADICTIONS)
-
-
-def _tables(outcomes: Sequence[Sequence[RunResult]]) -> dict[str, Table]:
-    found = list(chain.from_iterable(outcomes))
-    return {
-        "bursts": _bursts_table(found),
-        "core": stacked(found, _KEYS, [one.core for one in found]),
-        "delays": stacked(found, _KEYS, [one.delays for one in found]),
-        "queues": stacked(found, _KEYS, [one.queues for one in found]),
-    }
-
-
-def _bursts_table(found: Sequence[RunResult]) -> dict[str, Column]:
-    workloads = [one.run.burst.workload for one in found]
-    return {
-        **stacked(found, _KEYS, [row_of(one.measures) for one in found]),
-        "roots": np.array([workload.roots for workload in workloads]),
-        "degree": np.array([workload.degree for workload in workloads]),
-        "seed": np.array([one.run.burst.seed for one in found]),
-    }
+_FURTHER: Final = ("run.burst.workload.roots", "run.burst.workload.degree", "run.burst.seed")
 
 
 BURSTS: Final = Experiment(
-    claims=("P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "I2", "I3", "I4"),
-    tasks=_tasks,
-    check=_check,
-    tables=_tables,
-    draw=lambda outcomes: draw_bursts(Outcomes.of(outcomes)),
+    tasks=lambda quick: plan_bursts(QUICK if quick else FULL),
+    check=lambda outcomes: check_readings(
+        (*SELECTIVE_CLAIMS, *INCREMENTAL_CLAIMS),
+        partial(Outcomes.of, list(chain(*outcomes))),
+        *(READINGS, CONTRADICTIONS),
+    ),
+    tables=lambda outcomes: run_tables(list(chain(*outcomes)), "bursts", _KEYS, _FURTHER),
+    draw=lambda outcomes: draw_bursts(Outcomes.of(chain(*outcomes), LITERAL)),
 )
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Self
 
 import attrs
 import networkx as nx
@@ -12,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from gossamer.sim.figures.common.claims import LITERAL
+from gossamer.sim.figures.common.measurements import RunResult, Runs
 from gossamer.sim.figures.common.points import Floats
 from gossamer.sim.figures.covering.burst_runs import (
     ACTIVE,
@@ -24,7 +23,6 @@ from gossamer.sim.figures.covering.burst_runs import (
     PACKED,
     SELECTIVE,
     UNSUBSCRIPTIONS,
-    RunResult,
 )
 from gossamer.sim.figures.covering.scenes import (
     CITY,
@@ -34,7 +32,6 @@ from gossamer.sim.figures.covering.scenes import (
     RUSH,
     TOGETHER,
     WORKFLOW,
-    SceneResult,
     Scenes,
 )
 from gossamer.sim.results.plot_style import (
@@ -59,76 +56,24 @@ from gossamer.sim.studies.tree_brokers.topology import (
     workflow_40,
 )
 
-# What the bursts measured, by study, covering and place on the x axis.
 
-
-@attrs.frozen(eq=False)
-class Outcomes:
-    """The outcomes of all bursts under a reading of the papers.
-
-    Attributes:
-        found: one a burst.
-        reading: LITERAL or ALTERNATIVE.
-    """
-
-    found: Sequence[RunResult]
-    reading: str = LITERAL
+class Outcomes(Runs):
+    """What bursts measured, by study, covering and place on the x axis."""
 
     @classmethod
-    def of(cls, outcomes: Sequence[Sequence[RunResult]], reading: str = LITERAL) -> Outcomes:
-        """From what `run_tasks` returns."""
-        every = chain.from_iterable(outcomes)
-        return cls([one for one in every if one.run.reading == reading], reading)
-
-    def has(self, study: str) -> bool:
-        """Whether the study was run."""
-        return any(one.run.study == study for one in self.found)
-
-    def select(self, study: str, covering: str, x: float | None = None) -> list[RunResult]:
-        """The bursts of a study in the order of x; the comparison is a point of two sweeps."""
-        chosen = [
-            one
-            for one in self.found
-            if one.run.study == study
-            and one.run.covering == covering
-            and (x is None or self._x(study, one) == x)
+    def of(cls, found: Iterable[RunResult], *readings: str) -> Self:
+        """Those of some readings, or of all; the comparison is a point of two sweeps, too."""
+        results = super().of(found, *readings).found
+        compared = [one for one in results if one.run.study == COMPARED]
+        sweeps = [
+            attrs.evolve(one, run=attrs.evolve(one.run, study=study, x=float(x)))
+            for one in compared
+            for study, x in (
+                (UNSUBSCRIPTIONS, one.run.x),
+                (DEGREES, one.run.burst.workload.degree),
+            )
         ]
-        if study in (UNSUBSCRIPTIONS, DEGREES):
-            chosen += [
-                one
-                for one in self.select(COMPARED, covering)
-                if x is None or self._x(study, one) == x
-            ]
-        return sorted(chosen, key=lambda one: self._x(study, one))
-
-    def one(self, study: str, covering: str, x: float | None = None) -> RunResult:
-        """The only burst of a study with that covering."""
-        (found,) = self.select(study, covering, x)
-        return found
-
-    def value(self, measure: str, study: str, covering: str, x: float | None = None) -> float:
-        """A measure of the only burst; NaN where there is none."""
-        found = self.select(study, covering, x)
-        return found[0].measures[measure] if len(found) == 1 else math.nan
-
-    def ratio(
-        self, measure: str, study: str, covering: str, other: str, x: float | None = None
-    ) -> float:
-        """A measure under one covering over that under another."""
-        below = self.value(measure, study, other, x)
-        return self.value(measure, study, covering, x) / below if below else math.inf
-
-    def series(self, measure: str, study: str, covering: str) -> tuple[Floats, Floats]:
-        """float64[x], float64[x]: the values of x, and the measure at each."""
-        chosen = self.select(study, covering)
-        places = [self._x(study, one) for one in chosen]
-        return np.array(places), np.array([one.measures[measure] for one in chosen])
-
-    @staticmethod
-    def _x(study: str, one: RunResult) -> float:
-        if study == DEGREES:
-            return float(one.run.burst.workload.degree)
-        return one.run.x
+        return cls([*results, *sweeps])
 
 
 _SELECTIVE = (ACTIVE, LAZY, PACKED, SELECTIVE)
@@ -178,9 +123,8 @@ def plot_triggered(bursts: Sequence[RunResult]) -> Figure:
     """Triggered messages at the core brokers, in order towards the publishers."""
     figure, axes = _plot()
     for one, style in _styled(bursts):
-        axes.plot(
-            one.core["broker"], one.core["triggered"], marker="o", markersize=4, **looks(style)
-        )
+        core = one.tables["core"]
+        axes.plot(core["broker"], core["triggered"], marker="o", markersize=4, **looks(style))
     axes.set_yscale("symlog", linthresh=10)
     axes.set(title="Triggered messages", xlabel="core broker", ylim=(0, None))
     legend_below(figure, axes)
@@ -191,8 +135,8 @@ def plot_queues(bursts: Sequence[RunResult]) -> Figure:
     """The longest input queue of the core over time."""
     figure, axes = _plot()
     for one, style in _styled(bursts):
-        queues = [column for name, column in one.queues.items() if name != "time_s"]
-        axes.plot(one.queues["time_s"], np.max(queues, axis=0), **looks(style))
+        queues = [column for name, column in one.tables["queues"].items() if name != "time_s"]
+        axes.plot(one.tables["queues"]["time_s"], np.max(queues, axis=0), **looks(style))
     axes.set(title="Longest core queue", xlabel="time (s)")
     from_zero(axes)
     legend_below(figure, axes)
@@ -203,7 +147,7 @@ def plot_delays(bursts: Sequence[RunResult]) -> Figure:
     """Mean publication delay over the time of publication."""
     figure, axes = _plot()
     for one, style in _styled(bursts):
-        draw_line(axes, one.delays["time_s"], one.delays["delay_mean_s"], style)
+        draw_line(axes, one.tables["delays"]["time_s"], one.tables["delays"]["delay_mean_s"], style)
     axes.set_yscale("log")
     axes.set(title="Publication delay (s)", xlabel="published at (s)")
     legend_below(figure, axes)
@@ -213,7 +157,7 @@ def plot_delays(bursts: Sequence[RunResult]) -> Figure:
 def plot_false_positives(one: RunResult) -> Figure:
     """False positives as a share of what each core broker got, and of all traffic."""
     figure, axes = _plot()
-    core = one.core
+    core = one.tables["core"]
     shares = core["false_positives"] / np.maximum(core["arrived"], 1)
     style = covering_styles([one.run.covering])[one.run.covering]
     names = [*core["broker"], "all brokers"]
@@ -255,9 +199,6 @@ def _styled(bursts: Sequence[RunResult]) -> Iterator[tuple[RunResult, SystemStyl
         yield one, styles[one.run.covering]
 
 
-# Like Fig. 12 of the selective paper, and Fig. 9 and 10 of the incremental paper.
-
-
 _TIER_COLOURS = (VERMILION, ORANGE, BLUE, GREY)
 
 
@@ -291,7 +232,7 @@ def draw_workflow(found: Scenes) -> Iterator[tuple[str, Figure]]:
     yield from _over_time("incremental10", runs, "queue_mean")
 
 
-def _over_time(name: str, runs: Sequence[SceneResult], queue: str) -> Iterator[tuple[str, Figure]]:
+def _over_time(name: str, runs: Sequence[RunResult], queue: str) -> Iterator[tuple[str, Figure]]:
     yield f"{name}a", plot_panels({"Worst publication delay (s)": runs}, "delay_max_s", log=True)
     title = "Longest core queue" if queue == "queue_core" else "Mean queue of all brokers"
     yield f"{name}b", plot_panels({title: runs}, queue)
@@ -299,16 +240,16 @@ def _over_time(name: str, runs: Sequence[SceneResult], queue: str) -> Iterator[t
 
 
 def plot_panels(
-    panels: dict[str, Sequence[SceneResult]], column: str, *, log: bool = False
+    panels: dict[str, Sequence[RunResult]], column: str, *, log: bool = False
 ) -> Figure:
     """A column over time, a panel for each title, a line for each covering."""
     figure = new_figure()
     drawn = beside(figure, len(panels), sharey=True)
     for axes, (title, runs) in zip(drawn, panels.items(), strict=True):
-        styles = covering_styles([one.task.covering for one in runs])
+        styles = covering_styles([one.run.covering for one in runs])
         for one in runs:
-            style = styles[one.task.covering]
-            draw_line(axes, one.times["time_s"] / 60, one.times[column], style)
+            style = styles[one.run.covering]
+            draw_line(axes, one.tables["times"]["time_s"] / 60, one.tables["times"][column], style)
         if log:
             axes.set_yscale("log")
         axes.set(title=title.replace(", ", ",\n"), xlabel="time (minutes)")
@@ -318,22 +259,29 @@ def plot_panels(
     return figure
 
 
-def plot_tiers(runs: Sequence[SceneResult]) -> Figure:
+def plot_tiers(runs: Sequence[RunResult]) -> Figure:
     """Publications that a broker of each tier got, and the false positives among them."""
     figure = new_figure()
     panels = {"received": "Publications at a broker", "false_positives": "False positives"}
     for axes, (column, title) in zip(beside(figure, 2), panels.items(), strict=True):
         width = 0.8 / len(runs)
-        styles = covering_styles([one.task.covering for one in runs])
+        styles = covering_styles([one.run.covering for one in runs])
         for place, one in enumerate(runs):
-            tiers = np.unique(one.brokers["tier"])
-            means = [one.brokers[column][one.brokers["tier"] == tier].mean() for tier in tiers]
-            style = styles[one.task.covering]
+            tiers, means = by_tier(one, column)
+            style = styles[one.run.covering]
             axes.bar(tiers + width * place, means, width, color=style.colour, label=style.label)
         axes.set(title=title, xlabel="tier, from the top")
-        axes.set_xticks(tiers + width / 2, [f"{tier}" for tier in tiers])
+        axes.set_xticks(tiers + width / 2, [f"{tier:g}" for tier in tiers])
     legend_below(figure, figure.axes[0])
     return figure
+
+
+def by_tier(one: RunResult, column: str) -> tuple[Floats, Floats]:
+    """float64[tiers], float64[tiers]: tiers from the top, and the mean of a broker of each."""
+    brokers = one.tables["brokers"]
+    tiers = np.unique(brokers["tier"])
+    means = [float(brokers[column][brokers["tier"] == tier].mean()) for tier in tiers]
+    return tiers.astype(np.float64), np.array(means)
 
 
 def plot_overlay(overlay: BrokerOverlay) -> Figure:

@@ -14,23 +14,25 @@ mobile.parquet, workflow.parquet  one row a run
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import Final
 
 import numpy as np
+from matplotlib.figure import Figure
 
-from gossamer.sim.figures.common.claims import (
-    ALTERNATIVE,
-    LITERAL,
-    RATIO,
-    SHARE,
-    Claim,
-    side_by_side,
+from gossamer.sim.figures.common.claims import LITERAL, RATIO, SHARE
+from gossamer.sim.figures.common.measurements import (
+    Quantity,
+    Row,
+    Statement,
+    at,
+    check_readings,
+    run_tables,
 )
-from gossamer.sim.figures.common.measurements import Quantity, Row, Statement, at, check_claims
-from gossamer.sim.figures.common.points import Experiment, Floats
-from gossamer.sim.figures.covering.plots import draw_mobile, draw_workflow
+from gossamer.sim.figures.common.points import Experiment
+from gossamer.sim.figures.covering.plots import by_tier, draw_mobile, draw_workflow
 from gossamer.sim.figures.covering.readings import READINGS
 from gossamer.sim.figures.covering.scenes import (
     ACTIVE,
@@ -44,8 +46,8 @@ from gossamer.sim.figures.covering.scenes import (
     SELECTIVE,
     TOGETHER,
     WORKFLOW,
-    SceneResult,
     Scenes,
+    SharedRuns,
     plan_mobile,
     plan_workflow,
 )
@@ -55,12 +57,24 @@ def _game(measure: str, covering: str, case: str) -> Quantity:
     return at(measure, GAME, covering, case)
 
 
-def _city(measure: str, covering: str) -> Quantity:
-    return at(measure, CITY, covering, RUSH)
+def _named(study: str, case: str, measure: str, *, compared: str) -> Quantity:
+    return at(measure, study, compared, case)
 
 
-def _processes(measure: str, covering: str) -> Quantity:
-    return at(measure, WORKFLOW, covering, TOGETHER)
+_star, _star_pruned, _flow, _flow_pruned = (
+    partial(_named, *where, compared=name)
+    for where in ((CITY, RUSH), (WORKFLOW, TOGETHER))
+    for name in (ACTIVE, INCREMENTAL)
+)
+_WORST: Final = "worst delay, active over incremental"
+
+
+def _worst(active: Callable[[str], Quantity], pruned: Callable[[str], Quantity]) -> Quantity:
+    return active("delay_max_s") / pruned("delay_max_s")
+
+
+def _grown(tables: Callable[[str], Quantity]) -> Quantity:
+    return tables("table_last") / tables("table_first")
 
 
 def _queues(case: str) -> Iterator[Row]:
@@ -84,28 +98,20 @@ def _tables(case: str) -> Iterator[Row]:
         yield Row(f"{name}, selective over active, {case}", ratio, paper, high=high)
 
 
-def _by_tier(found: Scenes, column: str) -> tuple[Floats, Floats]:
-    """float64[tiers], float64[tiers]: tiers from the top, and the mean of a broker of each."""
-    brokers = found.one(GAME, SELECTIVE, EVERYBODY).brokers
-    tiers = np.unique(brokers["tier"])
-    means = [float(brokers[column][brokers["tier"] == tier].mean()) for tier in tiers]
-    return tiers.astype(np.float64), np.array(means)
-
-
 def _load_of_tiers(found: Scenes) -> float:
-    received = _by_tier(found, "received")[1]
+    received = by_tier(found.one(GAME, SELECTIVE, EVERYBODY), "received")[1]
     return float(received[-1] / received[0])
 
 
 def _wasted_in_tiers(found: Scenes) -> float:
-    tiers, wasted = _by_tier(found, "false_positives")
+    tiers, wasted = by_tier(found.one(GAME, SELECTIVE, EVERYBODY), "false_positives")
     lower = tiers >= tiers.mean()
     return float(wasted[lower].sum() / wasted.sum()) if wasted.sum() else np.nan
 
 
 def _wasted_below(found: Scenes) -> float:
     """Share of all false positives in the lower half of the tiers, not of a broker's mean."""
-    brokers = found.one(GAME, SELECTIVE, EVERYBODY).brokers
+    brokers = found.one(GAME, SELECTIVE, EVERYBODY).tables["brokers"]
     lower = brokers["tier"] >= np.unique(brokers["tier"]).mean()
     wasted = brokers["false_positives"]
     return float(wasted[lower].sum() / max(1, wasted.sum()))
@@ -127,23 +133,19 @@ def _congestion(found: Scenes, study: str, cases: tuple[str, ...], pruned: str) 
         f"of the last third {value('queue_core_last'):,.0f}"
         for case in cases
         for covering in (ACTIVE, pruned)
-        for value in [partial(_value, found, study, covering, case)]
+        for value in [partial(found.value, study=study, compared=covering, x=case)]
     )
 
 
-def _value(found: Scenes, study: str, covering: str, case: str, measure: str) -> float:
-    return found.value(measure, study, covering, case)
-
-
 def _note(found: Scenes) -> str:
-    cases = {one.task.case for one in found.outcomes}
+    cases = {one.run.case for one in found.found}
     return "; ".join(
-        f"{case}: worst delay {found.value('delay_max_s', WORKFLOW, covering, case):.3g} s, mean "
-        f"{found.value('delay_mean_s', WORKFLOW, covering, case):.3g} s, longest core queue "
-        f"{found.value('queue_core_max', WORKFLOW, covering, case):,.0f} with {covering}"
+        f"{case}: worst delay {value('delay_max_s'):.3g} s, mean {value('delay_mean_s'):.3g} s, "
+        f"longest core queue {value('queue_core_max'):,.0f} with {covering}"
         for case in CASES
         if case in cases
         for covering in (ACTIVE, INCREMENTAL)
+        for value in [partial(found.value, study=WORKFLOW, compared=covering, x=case)]
     )
 
 
@@ -184,31 +186,24 @@ MOBILE_CLAIMS: Final = (
         "with active covering, 17 s with incremental pruning, whose tables shrink while "
         "active covering's stay as they are.",
         [
-            Row("worst delay, active", _city("delay_max_s", ACTIVE), "more than 1,200 s", 400),
-            Row("worst delay, incremental", _city("delay_max_s", INCREMENTAL), "17 s", high=51),
+            Row("worst delay, active", _star("delay_max_s"), "more than 1,200 s", 400),
+            Row("worst delay, incremental", _star_pruned("delay_max_s"), "17 s", high=51),
             Row(
-                "worst delay, active over incremental",
-                _city("delay_max_s", ACTIVE) / _city("delay_max_s", INCREMENTAL),
+                _WORST,
+                _star("delay_max_s") / _star_pruned("delay_max_s"),
                 "1,200 s over 17 s",
-                low=23,
+                23,
             ),
             Row(
                 "longest core queue, incremental over active",
-                _city("queue_core_max", INCREMENTAL).over(_city("queue_core_max", ACTIVE), 1.0),
+                _star_pruned("queue_core_max").over(_star("queue_core_max"), 1.0),
                 "most of the roots' trees are preserved",
                 high=0.1,
             ),
-            Row(
-                "tables, active, last tenth over first",
-                _city("table_last", ACTIVE) / _city("table_first", ACTIVE),
-                "stable",
-                low=0.9,
-                high=1.1,
-            ),
+            Row("tables, active, last tenth over first", _grown(_star), "stable", 0.9, 1.1),
             Row(
                 "tables, incremental, last tenth over first",
-                _city("table_last", INCREMENTAL) / _city("table_first", INCREMENTAL),
-                "decreasing",
+                *(_grown(_star_pruned), "decreasing"),
                 high=0.95,
             ),
         ],
@@ -227,34 +222,24 @@ WORKFLOW_CLAIMS: Final = (
         "incremental pruning; core queue above 18,400 against next to none; tables fluctuate "
         "much less.",
         [
-            Row("worst delay, active", _processes("delay_max_s", ACTIVE), "400 s", 130, 1_200),
+            Row("worst delay, active", _flow("delay_max_s"), "400 s", 130, 1_200),
             Row(
                 "mean delay, incremental",
-                _processes("delay_mean_s", INCREMENTAL),
+                _flow_pruned("delay_mean_s"),
                 "about 0.24 s, stable",
                 high=0.72,
             ),
-            Row(
-                "worst delay, active over incremental",
-                _processes("delay_max_s", ACTIVE) / _processes("delay_max_s", INCREMENTAL),
-                "400 s against stable delays",
-                low=100,
-            ),
-            Row(
-                "longest core queue, active",
-                _processes("queue_core_max", ACTIVE),
-                "above 18,400",
-                low=6_100,
-            ),
+            Row(_WORST, _worst(_flow, _flow_pruned), "400 s against stable delays", 100),
+            Row("longest core queue, active", _flow("queue_core_max"), "above 18,400", 6_100),
             Row(
                 "longest core queue, incremental",
-                _processes("queue_core_max", INCREMENTAL),
+                _flow_pruned("queue_core_max"),
                 "virtually no congestion",
                 high=100,
             ),
             Row(
                 "fluctuation of tables, incremental over active",
-                _processes("table_sd", INCREMENTAL) / _processes("table_sd", ACTIVE),
+                _flow_pruned("table_sd") / _flow("table_sd"),
                 "much less severe",
                 high=0.5,
             ),
@@ -269,26 +254,24 @@ WORKFLOW_CLAIMS: Final = (
 )
 
 
-def _checked(
-    statements: Sequence[Statement], outcomes: Sequence[Sequence[SceneResult]]
-) -> list[Claim]:
-    literal, alternative = (
-        check_claims(statements, Scenes.of(outcomes, reading)) for reading in (LITERAL, ALTERNATIVE)
+_KEYS: Final = ("run.study", "run.reading", "run.case", "run.covering")
+
+
+def _experiment(
+    name: str,
+    statements: Sequence[Statement],
+    tasks: Callable[[bool], Sequence[SharedRuns]],
+    draw: Callable[[Scenes], Iterable[tuple[str, Figure]]],
+) -> Experiment:
+    return Experiment(
+        tasks=tasks,
+        check=lambda outcomes: check_readings(
+            statements, partial(Scenes.of, list(chain(*outcomes))), READINGS
+        ),
+        tables=lambda outcomes: run_tables(list(chain(*outcomes)), name, _KEYS, prefix=f"{name}_"),
+        draw=lambda outcomes: draw(Scenes.of(chain(*outcomes), LITERAL)),
     )
-    return side_by_side(literal, alternative, READINGS)
 
 
-MOBILE: Final = Experiment(
-    claims=("P9", "I5"),
-    tasks=plan_mobile,
-    check=partial(_checked, MOBILE_CLAIMS),
-    tables=lambda outcomes: Scenes.of(outcomes).tables("mobile"),
-    draw=lambda outcomes: draw_mobile(Scenes.of(outcomes, LITERAL)),
-)
-WORKFLOWS: Final = Experiment(
-    claims=("I6",),
-    tasks=plan_workflow,
-    check=partial(_checked, WORKFLOW_CLAIMS),
-    tables=lambda outcomes: Scenes.of(outcomes).tables(WORKFLOW),
-    draw=lambda outcomes: draw_workflow(Scenes.of(outcomes, LITERAL)),
-)
+MOBILE: Final = _experiment("mobile", MOBILE_CLAIMS, plan_mobile, draw_mobile)
+WORKFLOWS: Final = _experiment(WORKFLOW, WORKFLOW_CLAIMS, plan_workflow, draw_workflow)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Mapping, Sequence
-from itertools import chain, product
+from collections.abc import Callable, Sequence
+from itertools import product
 from typing import Any, Final
 
 import attrs
@@ -14,7 +14,8 @@ from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.brokers.core.broker import compiled_index
 from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.sim.figures.common.claims import ALTERNATIVE, LITERAL
-from gossamer.sim.figures.common.points import Floats, row_of, stacked
+from gossamer.sim.figures.common.measurements import RunResult, Runs
+from gossamer.sim.figures.common.points import Floats
 from gossamer.sim.figures.covering.readings import (
     incremental_times,
     selective_times,
@@ -36,13 +37,12 @@ from gossamer.sim.studies.tree_brokers.scene import (
     standing_for,
 )
 from gossamer.sim.studies.tree_brokers.topology import CORE
-from gossamer.sim.study.records import Column, Table
+from gossamer.sim.study.records import Column
 
 keep_compiled_code()
 
 # Rows of the tables over time, at most.
 GROUPS: Final = 240
-_KEYS: Final = ("task.study", "task.reading", "task.case", "task.covering")
 
 
 @attrs.frozen(kw_only=True)
@@ -81,7 +81,7 @@ class SharedRuns:
         coverings = ", ".join(run.covering for run in self.runs)
         return f"{first.study}, {first.case}{other}, {coverings}"
 
-    def run(self) -> list[SceneResult]:
+    def run(self) -> list[RunResult]:
         """Run them; raises `SimulationError`."""
         before = pickle.dumps(Stage(self.runs[0].scene, new_index=compiled_index))
         return [seen(run, _on_a_copy(before, run.scene.settings)) for run in self.runs]
@@ -93,24 +93,7 @@ def _on_a_copy(before: bytes, settings: TreeSettings) -> Performance:
     return stage.perform()
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class SceneResult:
-    """What a scene measured.
-
-    Attributes:
-        task: the scene.
-        measures: values by name, see `seen`.
-        times: a table with a row for each stretch of time.
-        brokers: a table with a row for each broker.
-    """
-
-    task: SceneRun
-    measures: Mapping[str, float]
-    times: Table
-    brokers: Table
-
-
-def seen(task: SceneRun, result: Performance) -> SceneResult:
+def seen(task: SceneRun, result: Performance) -> RunResult:
     """The measures of a scene.
 
     ``delay_mean_s``, ``delay_max_s``, ``delay_p50_s``: of all deliveries; ``queue_core_max``,
@@ -121,7 +104,8 @@ def seen(task: SceneRun, result: Performance) -> SceneResult:
     publications between brokers.
     """
     delays = result.deliveries[:, 1] / SECOND
-    core = [_is_core(task, name) for name in result.brokers]
+    nodes = task.scene.workload.overlay.graph.nodes
+    core = [nodes[name]["role"] == CORE for name in result.brokers]
     at_core = result.queues[:, core].max(axis=1)
     third, tenth = max(1, len(at_core) // 3), max(1, len(at_core) // 10)
     tables = result.tables.mean(axis=1)
@@ -143,16 +127,11 @@ def seen(task: SceneRun, result: Performance) -> SceneResult:
         "publications": float(np.count_nonzero(result.published >= 0)),
         "deliveries": float(len(delays)),
     }
-    return SceneResult(
-        task=task,
-        measures=measures,
-        times=_over_time(result, at_core, delays),
-        brokers=_by_broker(task, result),
-    )
-
-
-def _is_core(task: SceneRun, broker: str) -> bool:
-    return bool(task.scene.workload.overlay.graph.nodes[broker]["role"] == CORE)
+    tables = {
+        "times": _over_time(result, at_core, delays),
+        "brokers": _by_broker(task, result),
+    }
+    return RunResult(run=task, measures=measures, tables=tables)
 
 
 def _over_time(result: Performance, at_core: Column, delays: Floats) -> dict[str, Column]:
@@ -189,40 +168,10 @@ def _by_broker(task: SceneRun, result: Performance) -> dict[str, Column]:
     }
 
 
-@attrs.frozen(eq=False)
-class Scenes:
-    """The outcomes of all scenes of a part under a reading of the papers, or under both."""
+class Scenes(Runs):
+    """What scenes measured, by study, covering and case."""
 
-    outcomes: Sequence[SceneResult]
-
-    @classmethod
-    def of(cls, outcomes: Sequence[Sequence[SceneResult]], *readings: str) -> Scenes:
-        """From what `run_tasks` returns; without ``readings`` under both."""
-        every = chain.from_iterable(outcomes)
-        return cls([one for one in every if not readings or one.task.reading in readings])
-
-    def one(self, study: str, covering: str, case: str) -> SceneResult:
-        """The only scene of a study with that case and covering."""
-        key = study, covering, case
-        (found,) = [
-            one
-            for one in self.outcomes
-            if (one.task.study, one.task.covering, one.task.case) == key
-        ]
-        return found
-
-    def value(self, measure: str, study: str, covering: str, case: str) -> float:
-        """A measure of that scene."""
-        return self.one(study, covering, case).measures[measure]
-
-    def tables(self, name: str) -> dict[str, Table]:
-        """By name of the Parquet file: all scenes, what they measured over time and by broker."""
-        parts: dict[str, Sequence[Table]] = {
-            name: [row_of(one.measures) for one in self.outcomes],
-            f"{name}_times": [one.times for one in self.outcomes],
-            f"{name}_brokers": [one.brokers for one in self.outcomes],
-        }
-        return {file: stacked(self.outcomes, _KEYS, tables) for file, tables in parts.items()}
+    varied = "case"
 
 
 # The scenes behind the mobile figures: what is run, at which sizes.

@@ -10,6 +10,7 @@ from typing import Final
 import attrs
 import numpy as np
 import numpy.typing as npt
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -37,27 +38,8 @@ from gossamer.sim.results.plot_style import (
 from gossamer.sim.studies.dissemination.plots import STYLES, least_handle, plain_numbers
 from gossamer.sim.study.records import Column
 
-# What the runs of the figures about trees measured, by study, topology, locality and size.
-
-
-_COLUMNS = (
-    "study",
-    "reading",
-    "topology",
-    "locality",
-    "brokers",
-    "links",
-    "share",
-    "sampled",
-    "documents",
-    "subscriptions",
-    "strategy",
-    "trees",
-    "cost",
-    "duplicates",
-    "planning_s",
-)
 _KEYS = ("reading", "topology", "strategy")
+_TABLES = ("mergers", "states")
 
 
 @attrs.frozen(eq=False)
@@ -120,7 +102,8 @@ class Outcomes:
 
     def table(self) -> dict[str, Column]:
         """A row a strategy and run."""
-        return {name: np.array([getattr(one, name) for one in self.found]) for name in _COLUMNS}
+        names = [one.name for one in attrs.fields(RunResult) if one.name not in _TABLES]
+        return {name: np.array([getattr(one, name) for one in self.found]) for name in names}
 
     def states_table(self) -> dict[str, Column]:
         """A row a state of the mergers with which all documents were routed."""
@@ -153,37 +136,27 @@ def draw(found: Outcomes) -> Iterator[tuple[str, Figure]]:
 
 def plot_shares(found: Outcomes) -> Figure:
     """Cost over the share of documents sampled (Fig. 4)."""
-    figure, panels = _panels(found.localities(SHARES))
+    figure, panels = _panels(found.localities(SHARES), "sampled")
     for axes, locality in panels:
         for strategy in ("SINGLE", "MULT"):
             chosen = found.select(SHARES, strategy, locality)
             _line(axes, strategy, [one.share for one in chosen], [one.cost for one in chosen])
-        axes.set_xscale("log")
-        axes.set(title=locality, xlabel="sampled")
         plain_numbers(axes)
         per_cent(axes.xaxis)
-    _from_zero(panels, "cost of all documents")
-    legend_below(figure, figure.axes[0])
-    return figure
+    return _labelled(figure, "cost of all documents", begins_at_zero=True)
 
 
 def plot_costs(found: Outcomes) -> Figure:
     """Cost of each strategy over that of OPT, by size (Fig. 5)."""
-    figure, panels = _panels(found.localities(COSTS))
+    figure, panels = _panels(found.localities(COSTS), "brokers")
     for axes, locality in panels:
         brokers = [one.brokers for one in found.select(COSTS, "OPT", locality)]
         for strategy in _COMPARED:
             _line(axes, strategy, brokers, found.ratios(strategy, "OPT", locality))
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        axes.set_xticks(brokers, [f"{count:,}" for count in brokers], minor=False)
-        axes.minorticks_off()
+        _by_size(axes, brokers)
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        axes.set(title=locality, xlabel="brokers")
         axes.set_yticks([1, 2, 5, 10, 20, 50])
-    panels[0][0].set_ylabel("cost over OPT")
-    legend_below(figure, figure.axes[0])
-    return figure
+    return _labelled(figure, "cost over OPT")
 
 
 def plot_graphs(found: Outcomes) -> Figure:
@@ -205,7 +178,7 @@ def plot_graphs(found: Outcomes) -> Figure:
 
 def plot_mergers(found: Outcomes) -> Figure:
     """Cost of the sample after each merger (Fig. 6)."""
-    figure, panels = _panels(found.topologies(MERGERS))
+    figure, panels = _panels(found.topologies(MERGERS), "trees left")
     for axes, topology in panels:
         for strategy in ("MULT", "MULT2"):
             (one,) = found.select(MERGERS, strategy, LOCALIZED1, topology)
@@ -215,50 +188,33 @@ def plot_mergers(found: Outcomes) -> Figure:
             axes.plot(trees, costs, color=style.colour, label=style.label)
             best = int(costs.argmin())
             axes.plot(trees[best], costs[best], "o", color=style.colour)
-        axes.set_xscale("log")
         axes.invert_xaxis()
-        axes.set(title=topology.replace(", ", ",\n"), xlabel="trees left")
         plain_numbers(axes)
-    _from_zero(panels, "cost of the sampled documents")
-    handles = [*figure.axes[0].get_legend_handles_labels()[0], least_handle()]
-    legend_below(figure, figure.axes[0], handles)
-    return figure
+    return _labelled(figure, "cost of the sampled documents", [least_handle()], begins_at_zero=True)
 
 
 def plot_duplicates(found: Outcomes) -> Figure:
     """Duplicates of all documents by number of trees (Fig. 7)."""
-    figure, panels = _panels(found.topologies(MERGERS))
+    figure, panels = _panels(found.topologies(MERGERS), "trees left")
     for axes, topology in panels:
         for strategy in ("MULT", "MULT2"):
             (one,) = found.select(MERGERS, strategy, LOCALIZED1, topology)
             _line(axes, strategy, one.states["trees"], one.states["duplicates"])
-        axes.set_xscale("log")
         axes.invert_xaxis()
-        axes.set(title=topology.replace(", ", ",\n"), xlabel="trees left")
         plain_numbers(axes)
-    _from_zero(panels, "duplicates, all documents")
-    legend_below(figure, figure.axes[0])
-    return figure
+    return _labelled(figure, "duplicates, all documents", begins_at_zero=True)
 
 
 def plot_times(found: Outcomes) -> Figure:
     """Planning time by size (Fig. 8)."""
-    figure, panels = _panels(found.localities(COSTS))
+    figure, panels = _panels(found.localities(COSTS), "brokers")
     for axes, locality in panels:
         for strategy in ("SINGLE", "MULT", "MULT2", MULT2_LISTS, "SemCast"):
             chosen = found.select(COSTS, strategy, locality)
-            _line(
-                axes, strategy, [one.brokers for one in chosen], [one.planning_s for one in chosen]
-            )
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        brokers = [one.brokers for one in found.select(COSTS, "MULT", locality)]
-        axes.set_xticks(brokers, [f"{count:,}" for count in brokers])
-        axes.minorticks_off()
-        axes.set(title=locality, xlabel="brokers")
-    panels[0][0].set_ylabel("planning (s)")
-    legend_below(figure, figure.axes[0])
-    return figure
+            brokers = [one.brokers for one in chosen]
+            _line(axes, strategy, brokers, [one.planning_s for one in chosen])
+        _by_size(axes, [one.brokers for one in found.select(COSTS, "MULT", locality)])
+    return _labelled(figure, "planning (s)")
 
 
 def plot_networks(found: Outcomes) -> Figure:
@@ -280,16 +236,32 @@ def plot_networks(found: Outcomes) -> Figure:
     return figure
 
 
-def _panels(titles: Sequence[str]) -> tuple[Figure, list[tuple[Axes, str]]]:
+def _panels(titles: Sequence[str], label: str) -> tuple[Figure, list[tuple[Axes, str]]]:
+    """Panels side by side, each with a title and a logarithmic axis with a label."""
     figure = new_figure()
-    drawn = beside(figure, len(titles), sharey=True)
-    return figure, list(zip(drawn, titles, strict=True))
+    drawn = list(zip(beside(figure, len(titles), sharey=True), titles, strict=True))
+    for axes, title in drawn:
+        axes.set_xscale("log")
+        axes.set(title=title.replace(", ", ",\n"), xlabel=label)
+    return figure, drawn
 
 
-def _from_zero(panels: Sequence[tuple[Axes, str]], label: str) -> None:
-    """Let the axis that all panels share, all lines drawn, begin at zero."""
-    from_zero(panels[0][0])
-    panels[0][0].set_ylabel(label)
+def _by_size(axes: Axes, brokers: Sequence[int]) -> None:
+    axes.set_yscale("log")
+    axes.set_xticks(brokers, [f"{count:,}" for count in brokers])
+    axes.minorticks_off()
+
+
+def _labelled(
+    figure: Figure, label: str, further: Sequence[Artist] = (), *, begins_at_zero: bool = False
+) -> Figure:
+    """The axis that all panels share, all lines drawn, and the legend with further entries."""
+    first = figure.axes[0]
+    if begins_at_zero:
+        from_zero(first)
+    first.set_ylabel(label)
+    legend_below(figure, first, [*first.get_legend_handles_labels()[0], *further])
+    return figure
 
 
 def _line(axes: Axes, strategy: str, x: npt.ArrayLike, y: npt.ArrayLike) -> None:

@@ -32,9 +32,6 @@ from gossamer.sim.studies.dissemination.study import warm_up
 from gossamer.sim.studies.dissemination.workload import KEYWORD, LOCALITIES, NEAR, sampled
 from gossamer.sim.study.records import Column, Table
 
-# One run of the figures about trees: strategies on one topology and workload.
-
-
 keep_compiled_code()
 
 MULT2_LISTS: Final = "MULT2-lists"
@@ -156,8 +153,7 @@ class RunResult:
 
 # How the paper on content-aware trees can be read otherwise: workload, graphs, what is priced.
 #
-# The literal reading is in `studies`. The alternative was chosen knowing what the paper found, and
-# is judged by the same checks.
+# The alternative was chosen knowing what the paper found, and is judged by the same checks.
 
 
 def read_otherwise(run: Run, topology: str) -> Run:

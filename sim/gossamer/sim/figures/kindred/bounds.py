@@ -17,13 +17,15 @@ import attrs
 from gossamer.sim.figures.common.claims import Check, Claim
 from gossamer.sim.figures.common.measurements import OVERHEAD, PATH, TREE, Measurements, unit_of
 from gossamer.sim.figures.common.points import Outcome
-from gossamer.sim.figures.kindred.setup import FULL, KINDRED, STANDARD
 from gossamer.sim.figures.kindred.studies import (
     BACKWARDS,
     FAST,
+    FULL,
+    KINDRED,
     MONTH,
     RANGES,
     SILENT,
+    STANDARD,
     SUBSCRIBERS,
     TOPICS,
 )
@@ -46,10 +48,9 @@ class Bound:
     """One measured value and its bound.
 
     Attributes:
-        name: of the value; where and with which subscriptions is added.
+        name: of the value; with which subscriptions is added.
         measure: what is measured.
         study, kind, x: where.
-        nodes: that it is about; any number if None.
         low, high: the bounds, both included.
     """
 
@@ -58,7 +59,6 @@ class Bound:
     study: str
     kind: str
     x: float = 0
-    nodes: int | None = STANDARD
     low: float = -math.inf
     high: float = math.inf
 
@@ -67,9 +67,11 @@ class Bound:
         return found.select(self.study, KINDRED, self.kind, self.x)
 
     def check(self, found: Measurements) -> Check | None:
-        """The check, or None where it was not measured."""
+        """The check, or None where it was not measured with the nodes that it is about."""
         sizes = {outcome.point.scenario.nodes for outcome in self.outcomes(found)}
-        if not sizes or self.nodes not in {None, *sizes}:
+        # Of churn, any number.
+        wanted = {SIZES: int(self.x), ATTRIBUTES: FULL.attribute_nodes}.get(self.study, STANDARD)
+        if not sizes or (self.study not in _CHURN and wanted not in sizes):
             return None
         return Check(
             f"{self.name}, {self.kind}",
@@ -80,86 +82,66 @@ class Bound:
         )
 
 
-def _most(
-    name: str, measure: str, study: str, x: float, random: float, skewed: float
-) -> list[Bound]:
-    """An upper bound for each kind of subscriptions."""
+_Row = tuple[str, str, str, float, float, float]
+
+
+def _most(*rows: _Row) -> list[Bound]:
+    """Upper bounds: name, measure, study and x, with random and with skewed subscriptions."""
     return [
-        Bound(name, measure, study, kind, x, _nodes(study, x), high=high)
-        for kind, high in zip(KINDS, (random, skewed), strict=True)
+        Bound(*row[:3], kind, row[3], high=high)
+        for row in rows
+        for kind, high in zip(KINDS, row[4:], strict=True)
     ]
 
 
-def _least(
-    name: str, measure: str, study: str, x: float, random: float, skewed: float
-) -> list[Bound]:
-    """A lower bound for each kind of subscriptions."""
-    return [
-        Bound(name, measure, study, kind, x, _nodes(study, x), low=low)
-        for kind, low in zip(KINDS, (random, skewed), strict=True)
-    ]
+def _least(*rows: _Row) -> list[Bound]:
+    """Lower bounds of the same form."""
+    return [attrs.evolve(one, low=one.high, high=math.inf) for one in _most(*rows)]
 
 
-def _nodes(study: str, x: float) -> int | None:
-    """The number of nodes that a bound of a study is about."""
-    if study in (MONTH, FAST, BACKWARDS, SILENT):
-        return None
-    return {SIZES: int(x), ATTRIBUTES: FULL.attribute_nodes}.get(study, STANDARD)
-
-
-_FAST_AND_BACK: Final = (("four times as fast", FAST), ("backwards", BACKWARDS))
+_CHURN: Final = (MONTH, FAST, BACKWARDS, SILENT)
 # Sentences of the claims, with their bounds.
 CLAIMS: Final[Mapping[str, tuple[str, list[Bound]]]] = MappingProxyType(
     {
         "K1": (
             "1,000 nodes: little overhead, short paths, shallow trees, no busy node, few messages.",
-            [
-                *_most("overhead", OVERHEAD, SIZES, 1000, 0.24, 0.01),
-                *_most("hops", PATH, SIZES, 1000, 4.6, 6.3),
-                *_most("hops, 99 %", "path_length_p99", SIZES, 1000, 7, 10),
-                *_most("depth of the tree", TREE, SIZES, 1000, 1.2, 3.0),
-                *_most("busiest node", LOAD, SIZES, 1000, 0.02, 0.04),
-                *_most("control messages a node and round", CONTROL, SIZES, 1000, 25, 25),
-            ],
+            _most(
+                ("overhead", OVERHEAD, SIZES, 1000, 0.24, 0.01),
+                ("hops", PATH, SIZES, 1000, 4.6, 6.3),
+                ("hops, 99 %", "path_length_p99", SIZES, 1000, 7, 10),
+                ("depth of the tree", TREE, SIZES, 1000, 1.2, 3.0),
+                ("busiest node", LOAD, SIZES, 1000, 0.02, 0.04),
+                ("control messages a node and round", CONTROL, SIZES, 1000, 25, 25),
+            ),
         ),
         "K2": (
             "10,000 nodes: overhead vanishes, and paths grow by two hops.",
-            [
-                *_most("overhead", OVERHEAD, SIZES, 10_000, 0.04, 0.005),
-                *_most("hops", PATH, SIZES, 10_000, 6.5, 8.5),
-            ],
+            _most(
+                ("overhead", OVERHEAD, SIZES, 10_000, 0.04, 0.005),
+                ("hops", PATH, SIZES, 10_000, 6.5, 8.5),
+            ),
         ),
         "K3": (
             "100,000 nodes: the same again.",
-            [
-                *_most("overhead", OVERHEAD, SIZES, 100_000, 0.01, 0.005),
-                *_most("hops", PATH, SIZES, 100_000, 9, 11),
-            ],
+            _most(
+                ("overhead", OVERHEAD, SIZES, 100_000, 0.01, 0.005),
+                ("hops", PATH, SIZES, 100_000, 9, 11),
+            ),
         ),
         "K4": (
             "Two, three and five attributes: overhead grows slowly.",
-            [
-                bound
-                for attributes, random in ((2, 0.55), (3, 0.62), (5, 0.72))
-                for bound in _most(
-                    f"{attributes} attributes: overhead",
-                    OVERHEAD,
-                    ATTRIBUTES,
-                    attributes,
-                    random,
-                    0.02,
-                )
-            ],
+            _most(
+                ("2 attributes: overhead", OVERHEAD, ATTRIBUTES, 2, 0.55, 0.02),
+                ("3 attributes: overhead", OVERHEAD, ATTRIBUTES, 3, 0.62, 0.02),
+                ("5 attributes: overhead", OVERHEAD, ATTRIBUTES, 5, 0.72, 0.02),
+            ),
         ),
         "K5": (
             "Nodes with three and eight unrelated ranges cause little overhead.",
-            [
-                bound
-                for ranges, random in ((3, 0.15), (8, 0.1))
-                for bound in _most(
-                    f"{ranges} ranges: overhead", OVERHEAD, RANGES, ranges, random, 0.02
-                )
-            ],
+            _most(
+                ("3 ranges: overhead", OVERHEAD, RANGES, 3, 0.15, 0.02),
+                ("8 ranges: overhead", OVERHEAD, RANGES, 8, 0.1, 0.02),
+            ),
         ),
         "K6": (
             "Eight of fifty topics a node: hardly any overhead, and no busy node.",
@@ -177,51 +159,50 @@ CLAIMS: Final[Mapping[str, tuple[str, list[Bound]]]] = MappingProxyType(
         ),
         "K8": (
             "5,000 nodes: routing tables stay small.",
-            _most("largest routing table", "routing_table_entries_max", SIZES, 5000, 64, 300),
+            _most(("largest routing table", "routing_table_entries_max", SIZES, 5000, 64, 300)),
         ),
         "K9": (
             "A month of the Skype trace: next to nothing is missed, and overhead stays low.",
             [
-                *_least("hit ratio", HIT, MONTH, 0, 0.99999, 0.99999),
-                *_least("worst hour", WORST_HOUR, MONTH, 0, 0.999, 0.999),
-                *_most("overhead", OVERHEAD, MONTH, 0, 0.31, 0.04),
+                *_least(
+                    ("hit ratio", HIT, MONTH, 0, 0.99999, 0.99999),
+                    ("worst hour", WORST_HOUR, MONTH, 0, 0.999, 0.999),
+                ),
+                *_most(("overhead", OVERHEAD, MONTH, 0, 0.31, 0.04)),
             ],
         ),
         "K10": (
             "The same played four times as fast, and backwards.",
-            [
-                bound
-                for name, study in _FAST_AND_BACK
-                for bound in _least(f"{name}: hit ratio", HIT, study, 0, 0.9999, 0.9999)
-            ],
+            _least(
+                ("four times as fast: hit ratio", HIT, FAST, 0, 0.9999, 0.9999),
+                ("backwards: hit ratio", HIT, BACKWARDS, 0, 0.9999, 0.9999),
+            ),
         ),
         "K11": (
             "Failures that are noticed by silence alone, hours 250 to 256 of the Skype trace.",
-            _least("hit ratio", HIT, SILENT, 0, 0.98, 0.98),
+            _least(("hit ratio", HIT, SILENT, 0, 0.98, 0.98)),
         ),
         "K12": (
             "Congestion at 5 X: what nodes can take arrives.",
-            _least("hit ratio", HIT, RATES, 5, 0.99, 0.5),
+            _least(("hit ratio", HIT, RATES, 5, 0.99, 0.5)),
         ),
     }
 )
 _OF_THE_REAL_TRACE: Final = ("K9", "K10", "K11")
-_EXPLANATIONS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "K5": (
-            "a peer stands at one of its ranges and is a guest for at most eight others; with few "
-            "nodes the way to a range is a larger part of what an event costs"
-        ),
-        "K7": (
-            "peers that want nothing stand on the ring at places that are drawn, and relay what "
-            "passes them"
-        ),
-        "K10": (
-            "between a failure and its repair lies a round, so that what is lost grows with the "
-            "speed of churn"
-        ),
-    }
-)
+_EXPLANATIONS: Final = {
+    "K5": (
+        "a peer stands at one of its ranges and is a guest for at most eight others; with few "
+        "nodes the way to a range is a larger part of what an event costs"
+    ),
+    "K7": (
+        "peers that want nothing stand on the ring at places that are drawn, and relay what passes "
+        "them"
+    ),
+    "K10": (
+        "between a failure and its repair lies a round, so that what is lost grows with the speed "
+        "of churn"
+    ),
+}
 
 
 def check_bounds(found: Measurements, *, real_trace: bool) -> list[Claim]:

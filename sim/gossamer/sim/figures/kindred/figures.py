@@ -37,7 +37,6 @@ from gossamer.sim.figures.common.points import CHECKOUT, kept_beside, run_kept_p
 from gossamer.sim.figures.kindred.bounds import CONTROL, HIT, LOAD, WORST_HOUR, check_bounds
 from gossamer.sim.figures.kindred.plots import draw
 from gossamer.sim.figures.kindred.promises import promises
-from gossamer.sim.figures.kindred.setup import FULL, QUICK, SYSTEMS, Data, Plan
 from gossamer.sim.figures.kindred.studies import (
     ABLATION,
     ABLATION_ATTRIBUTES,
@@ -45,10 +44,15 @@ from gossamer.sim.figures.kindred.studies import (
     ABLATION_SILENT,
     BACKWARDS,
     FAST,
+    FULL,
     IDEAS,
     MONTH,
     OTHERS,
+    QUICK,
     SILENT,
+    SYSTEMS,
+    Data,
+    Plan,
     plan_points,
 )
 from gossamer.sim.figures.vinifera.studies import (
@@ -65,9 +69,6 @@ from gossamer.sim.figures.vinifera.studies import FULL as PAPER_FULL
 from gossamer.sim.results.results import check_destination
 from gossamer.sim.studies.peers.inputs.scenario import Churn
 from gossamer.sim.study.tasks import Progress
-
-# The findings as tables in Markdown: `report.md`, from which docs/kindred.md is written.
-
 
 # Columns of tables: the measure, its heading, and how its values are written.
 _Columns = Sequence[tuple[str, str, str]]
@@ -105,12 +106,8 @@ _BESIDE_EACH_OTHER: Final = (
 )
 
 
-def report_of(found: Measurements, claims: Sequence[Claim]) -> str:
-    """All tables that there are measurements for."""
-    return "\n".join(_lines(found, claims)) + "\n"
-
-
-def _lines(found: Measurements, claims: Sequence[Claim]) -> Iterator[str]:
+def report_of(found: Measurements, claims: Sequence[Claim]) -> Iterator[str]:
+    """The lines of `report.md`: all tables that there are measurements for."""
     yield from _titled("Verdicts", _verdicts(claims))
     for title, study, varied, columns in _BESIDE_EACH_OTHER:
         if found.has(study):
@@ -270,7 +267,7 @@ def reproduce_kindred(
         "load": load_table(outcomes, (SIZES, ATTRIBUTES)),
         "hours": hours_table(outcomes, _first_hours(chosen, data)),
     }
-    report = report_of(found, claims)
+    report = "\n".join(report_of(found, claims)) + "\n"
     write_figures(out, claims, tables, lambda: draw(found, data), readings=False, report=report)
     shutil.rmtree(kept, ignore_errors=True)
     return claims

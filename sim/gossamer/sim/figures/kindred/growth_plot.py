@@ -13,7 +13,7 @@ from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocat
 
 from gossamer.sim.figures.common.measurements import OVERHEAD, PATH, Measurements
 from gossamer.sim.figures.common.points import Floats
-from gossamer.sim.figures.kindred.setup import KINDRED, SYSTEMS
+from gossamer.sim.figures.kindred.studies import KINDRED, SYSTEMS
 from gossamer.sim.figures.vinifera.studies import BASELINE, PAPER, RANDOM, SIZES
 from gossamer.sim.results.plot_style import beside, new_figure, per_cent, system_styles
 

@@ -21,14 +21,16 @@ from gossamer.sim.figures.kindred.growth_plot import (
     sizes_of,
     steps,
 )
-from gossamer.sim.figures.kindred.setup import KINDRED, SYSTEMS, Data
 from gossamer.sim.figures.kindred.studies import (
     ABLATION,
     ABLATION_ATTRIBUTES,
     ABLATION_RANGES,
     IDEAS,
+    KINDRED,
     MONTH,
     SHOWN_BY_STANDARD,
+    SYSTEMS,
+    Data,
 )
 from gossamer.sim.figures.vinifera.studies import (
     ATTRIBUTES,
@@ -60,9 +62,6 @@ from gossamer.sim.results.plot_style import (
     population_handle,
     system_styles,
 )
-
-# What each idea brings, as dots: `kindred` without it, beside all of it.
-
 
 _LOOKS: Final = ((BLUE, "o"), (VERMILION, "D"))
 # Rows are one apart; the two kinds of a row so much above and below it.

@@ -11,20 +11,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from gossamer.sim.figures.common.claims import RATIO, SHARE
+from gossamer.sim.figures.common.claims import SHARE
 from gossamer.sim.figures.common.measurements import (
     OVERHEAD,
     PATH,
     TREE,
     Measurements,
-    Quantity,
     Row,
     Statement,
     at,
     first,
 )
-from gossamer.sim.figures.kindred.setup import KINDRED, SYSTEMS, Data
-from gossamer.sim.figures.vinifera.claims import hours_below, worst_hour
+from gossamer.sim.figures.kindred.studies import KINDRED, SYSTEMS, Data
+from gossamer.sim.figures.vinifera.claims import (
+    TAKEN,
+    hits_under_churn,
+    longest,
+    quarters,
+    ratio,
+    survived,
+    worst,
+)
 from gossamer.sim.figures.vinifera.studies import (
     ATTRIBUTES,
     BASELINE,
@@ -78,43 +85,11 @@ def _paths_by_size(found: Measurements) -> Iterator[Row]:
         yield Row(name, skewed / random, "slightly above 1", 1.0, 1.3)
 
 
-def _ratio(measure: str, kind: str) -> Quantity:
-    """`kindred` over the baseline, most over all numbers of attributes."""
-    where = measure, ATTRIBUTES, KINDRED, BASELINE, kind
-    return Quantity(lambda found: found.ratios(*where).max(), RATIO)
-
-
 def _loads() -> Iterator[Row]:
     for kind in KINDS:
-        load, percentile = (_worst(measure, kind) for measure in ("load_max", "load_p95"))
+        load, percentile = (worst(measure, KINDRED, kind) for measure in ("load_max", "load_p95"))
         yield Row(f"most loaded node, {kind}", load, "at most 30 %", high=0.3)
         yield Row(f"95th percentile, {kind}", percentile, "below 20 %", high=0.2)
-
-
-def _worst(measure: str, kind: str) -> Quantity:
-    """Of one, two and three attributes, as far as they were run."""
-
-    def worst(found: Measurements) -> float:
-        places = [x for x in found.places(ATTRIBUTES, KINDRED, kind) if x <= 3]
-        return max(found.value(measure, ATTRIBUTES, KINDRED, kind, x) for x in places)
-
-    return Quantity(worst, SHARE)
-
-
-def _hits_under_churn() -> Iterator[Row]:
-    for kind in KINDS:
-        overall = at("hit_ratio", CHURN, KINDRED, kind, 0)
-        yield Row(f"kindred, {kind}", overall, "100 % but for a dip", 0.99)
-        yield Row(f"worst hour, {kind}", worst_hour(KINDRED, kind), "a slight dip", 0.9)
-        few = "few, quick recovery"
-        yield Row(f"hours below 97 %, {kind}", hours_below(0.97, KINDRED, kind), few, high=0.1)
-
-
-def _quarters(name: str, measure: str) -> Iterator[Row]:
-    for kind in KINDS:
-        ours, theirs = (at(measure, CHURN, system, kind, 0) for system in (KINDRED, BASELINE))
-        name_of_kind = f"{name}, kindred over baseline, {kind}"
-        yield Row(name_of_kind, ours / theirs, "one fourth", high=0.35)
 
 
 def _beside(
@@ -140,6 +115,8 @@ def _reference_sizes(found: Measurements) -> list[float]:
     return [nodes for nodes in (1000.0, 10_000.0) if nodes in run] or run[-1:]
 
 
+_OVER, _THIRD = "kindred over baseline", "about one third"
+_FIRST: Final = first(OVERHEAD, ATTRIBUTES, KINDRED, RANDOM)
 _STEADY: Final = (
     Statement(
         "V1",
@@ -171,30 +148,10 @@ _STEADY: Final = (
         "V5",
         "1 to 5 attributes: 58 %, below the baseline; skewed one third; shorter paths.",
         [
-            Row(
-                "kindred, random, 1 attribute",
-                first(OVERHEAD, ATTRIBUTES, KINDRED, RANDOM),
-                "58 %",
-                high=0.68,
-            ),
-            Row(
-                "kindred over baseline, random, most",
-                _ratio(OVERHEAD, RANDOM),
-                "below 1",
-                high=0.99,
-            ),
-            Row(
-                "kindred over baseline, skewed, most",
-                _ratio(OVERHEAD, SKEWED),
-                "about one third",
-                high=0.45,
-            ),
-            Row(
-                "hops, kindred over baseline, most",
-                _ratio(PATH, RANDOM).or_more(_ratio(PATH, SKEWED)),
-                "below 1",
-                high=0.99,
-            ),
+            Row("kindred, random, 1 attribute", _FIRST, "58 %", high=0.68),
+            Row(f"{_OVER}, random, most", ratio(OVERHEAD, KINDRED, RANDOM), "below 1", high=0.99),
+            Row(f"{_OVER}, skewed, most", ratio(OVERHEAD, KINDRED, SKEWED), _THIRD, high=0.45),
+            Row(f"hops, {_OVER}, most", longest(KINDRED), "below 1", high=0.99),
         ],
         note=lambda found: f"{found.nodes(ATTRIBUTES):,} nodes",
     ),
@@ -209,14 +166,7 @@ _STEADY: Final = (
         "A node handles X messages a round: the hit ratio survives rates up to 5 X.",
         [
             Row("random, at 5 X", at("hit_ratio", RATES, KINDRED, RANDOM, 5), "survives", 0.9),
-            Row(
-                "skewed, at 5 X, of what its nodes could take",
-                at("hit_ratio", RATES, KINDRED, SKEWED, 5)
-                / at("feasible_hit_ratio", RATES, KINDRED, SKEWED, 5),
-                "survives",
-                low=0.9,
-                unit=SHARE,
-            ),
+            Row(TAKEN, survived(KINDRED), "survives", 0.9, unit=SHARE),
         ],
         "what a peer drops is lost to those below it",
         lambda found: _beside(found, "hit_ratio", RATES, RANDOM, 5, percent=True),
@@ -236,20 +186,20 @@ def promises(data: Data) -> tuple[Statement, ...]:
         Statement(
             "V8",
             "Under churn the hit ratio is 100 % but for a slight dip, with quick recovery.",
-            tuple(_hits_under_churn()),
+            [row for kind in KINDS for row in hits_under_churn(KINDRED, kind, KINDRED)],
             note=lambda found: under_churn(found, "hit_ratio"),
         ),
         Statement(
             "V9",
             "Under churn overhead is one fourth of the baseline's, both workloads.",
-            tuple(_quarters("overhead", OVERHEAD)),
+            quarters(OVERHEAD, KINDRED, "overhead, kindred"),
             "overhead is about what it is without churn in a network of that size",
             lambda found: under_churn(found, OVERHEAD),
         ),
         Statement(
             "V10",
             "Under churn delivery paths are four times shorter than the baseline's.",
-            tuple(_quarters("depth of the tree", TREE)),
+            quarters(TREE, KINDRED, "depth of the tree, kindred"),
             "with skewed subscriptions more nodes want an event, and a tree is as deep as their "
             "arc is wide",
             lambda found: f"hops from the publisher: {under_churn(found, PATH)}",

@@ -1,4 +1,8 @@
-"""The runs of `kindred` beside the others: workloads, V1 to V10, its growth, and its ablation."""
+"""The runs of `kindred` beside the others: workloads, V1 to V10, its growth, and its ablation.
+
+The set-up is that of the Vinifera figures (`gossamer.sim.figures.vinifera.studies`): the same
+widths, places, rates and warm-up, so that the values stand beside those of docs/figures.md.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +15,7 @@ from typing import Any, Final
 import attrs
 
 from gossamer.sim.figures.common.points import Point
-from gossamer.sim.figures.kindred.setup import (
-    KINDRED,
-    SYSTEMS,
-    Data,
-    Plan,
-    kinds_and_seeds,
-    seeds_of,
-    steady_point,
-)
+from gossamer.sim.figures.vinifera import studies as vinifera
 from gossamer.sim.figures.vinifera.studies import (
     ATTRIBUTES,
     BASELINE,
@@ -27,7 +23,9 @@ from gossamer.sim.figures.vinifera.studies import (
     CHURN,
     FRIENDS,
     HOUR_S,
+    HUGE,
     KINDS,
+    LARGE,
     LINKS,
     PAPER,
     PER_ROUND,
@@ -37,14 +35,113 @@ from gossamer.sim.figures.vinifera.studies import (
     ROUND_S,
     SIZES,
     SKEWED,
+    Trace,
     churn_point,
     warm_up_of,
     workload,
 )
+from gossamer.sim.figures.vinifera.studies import FULL as PAPER_FULL
 from gossamer.sim.studies.peers.inputs.changes import Drift, Turnover
 from gossamer.sim.studies.peers.inputs.scenario import FORMED, Churn, Events
 from gossamer.sim.studies.peers.inputs.scenario import TOPICS as TOPIC_KIND
 from gossamer.sim.studies.worlds.network import Link
+
+KINDRED: Final = "kindred"
+SYSTEMS: Final = (KINDRED, PAPER, RESILIENT, BASELINE)
+
+STANDARD: Final = 1000
+
+
+@attrs.frozen(kw_only=True)
+class Plan:
+    """How much is run; by default what a full run has.
+
+    Attributes:
+        seeds: of every point that takes seconds; others run with the first only.
+        events: events of a point.
+        nodes: of studies that do not vary it.
+        friends: numbers of friend links.
+        sizes: numbers of nodes that all systems have.
+        larger: numbers of nodes that `kindred` alone has, with the first seed.
+        attributes: numbers of attributes.
+        attribute_nodes: number of nodes with several attributes.
+        rates: publication rates, in X a round.
+        rate_rounds: rounds in which there are so many.
+        churn_hours: the part of the real trace that V8 to V10 are about, from and to.
+        bundled_hours: how much is played of the bundled trace where the real one is absent.
+        month: whether all of the real trace is played, also faster and backwards.
+        silence: the part of the real trace in which nobody is told of failures, hours; None for
+            none.
+    """
+
+    seeds: tuple[int, ...] = (1, 2, 3)
+    events: int = 2000
+    nodes: int = STANDARD
+    friends: tuple[int, ...] = (0, 4, 8)
+    sizes: tuple[int, ...] = (300, 1000, 3000, 5000, 10_000)
+    larger: tuple[int, ...] = (30_000, 100_000)
+    attributes: tuple[int, ...] = (1, 2, 3, 5)
+    attribute_nodes: int = 500
+    rates: tuple[float, ...] = (0.5, 1.0, 2.0, 3.0, 5.0)
+    rate_rounds: int = 40
+    churn_hours: tuple[float, float] = PAPER_FULL.churn_hours
+    bundled_hours: float = PAPER_FULL.bundled_hours
+    month: bool = True
+    silence: tuple[float, float] | None = (250.0, 256.0)
+
+
+FULL: Final = Plan()
+QUICK: Final = Plan(
+    seeds=(1,),
+    events=200,
+    nodes=300,
+    friends=(8,),
+    sizes=(150, 300),
+    larger=(),
+    attributes=(1, 3),
+    attribute_nodes=100,
+    rates=(0.5, 5.0),
+    rate_rounds=10,
+    churn_hours=(251.0, 253.0),
+    bundled_hours=1.5,
+    month=False,
+    silence=None,
+)
+
+
+@attrs.frozen(kw_only=True)
+class Data:
+    """What is played of churn.
+
+    Attributes:
+        trace: of V8 to V10, the real one or the bundled one.
+        real: all of the real trace; None where it is absent.
+    """
+
+    trace: Trace
+    real: Churn | None
+
+
+def seeds_of(plan: Plan, nodes: int, system: str = KINDRED) -> tuple[int, ...]:
+    """The seeds of a point: with many nodes others than `kindred` have the first only."""
+    most = LARGE if system != KINDRED else HUGE
+    return plan.seeds if nodes < most else plan.seeds[:1]
+
+
+def steady_point(
+    plan: Plan,
+    study: str,
+    system: str,
+    kind: str,
+    seed: int,
+    *,
+    nodes: int | None = None,
+    **more: Any,
+) -> Point:
+    """A point without churn, see there, of the plan's size unless ``nodes`` says another."""
+    size = plan.nodes if nodes is None else nodes
+    return vinifera.steady_point(plan.events, study, system, kind, seed, nodes=size, **more)
+
 
 RANGES, TOPICS, SUBSCRIBERS = "ranges", "topics", "subscribers"
 WIDTHS, NESTED, STRIPES, THIN = "widths", "nested", "stripes", "thin"
@@ -85,13 +182,8 @@ class Other:
 
 
 def _few_publishers(plan: Plan) -> Mapping[str, Any]:
-    few = Events(
-        per_round=PER_ROUND,
-        warm_up_rounds=warm_up_of(plan.nodes),
-        publishers=0.01,
-        publisher_exponent=1.0,
-    )
-    return {"events": few}
+    few: dict[str, Any] = {"publishers": 0.01, "publisher_exponent": 1.0}
+    return {"events": Events(per_round=PER_ROUND, warm_up_rounds=warm_up_of(plan.nodes), **few)}
 
 
 def _turnover(plan: Plan) -> Mapping[str, Any]:
@@ -187,15 +279,11 @@ OTHERS: Final = (
 def workload_points(plan: Plan) -> Iterator[Point]:
     """All of them, with all presets."""
     for other in OTHERS:
-        for x in other.places:
-            for kind in other.kinds:
-                fields = other.scenario_fields(plan, kind, x)
-                for system in SYSTEMS:
-                    for seed in seeds_of(plan, plan.nodes, system):
-                        yield steady_point(plan, other.study, system, kind, seed, x=x, **fields)
-
-
-# The runs behind V1 to V10, the growth and the ablation.
+        for x, kind in product(other.places, other.kinds):
+            fields = other.scenario_fields(plan, kind, x)
+            for system in SYSTEMS:
+                for seed in seeds_of(plan, plan.nodes, system):
+                    yield steady_point(plan, other.study, system, kind, seed, x=x, **fields)
 
 
 MONTH, FAST, BACKWARDS, SILENT = "month", "fast", "backwards", "silent"
@@ -251,7 +339,7 @@ def plan_points(plan: Plan, data: Data) -> list[Point]:
 
 def _friend_points(plan: Plan) -> Iterator[Point]:
     """Fig. 3: of eight links the paper's presets have f to friends; `kindred` has them besides."""
-    for kind, seed in kinds_and_seeds(plan):
+    for kind, seed in product(KINDS, plan.seeds):
         for friends in plan.friends:
             shared = {"friend_links": friends, "small_world_links": LINKS - friends}
             for system in (PAPER, RESILIENT):
@@ -264,26 +352,22 @@ def _friend_points(plan: Plan) -> Iterator[Point]:
 
 def _size_points(plan: Plan) -> Iterator[Point]:
     """Fig. 4(a), 4(b)."""
-    for nodes in plan.sizes:
-        for system in SYSTEMS:
-            for kind in KINDS:
-                for seed in seeds_of(plan, nodes, system):
-                    yield steady_point(plan, SIZES, system, kind, seed, x=nodes, nodes=nodes)
+    for nodes, system, kind in product(plan.sizes, SYSTEMS, KINDS):
+        for seed in seeds_of(plan, nodes, system):
+            yield steady_point(plan, SIZES, system, kind, seed, x=nodes, nodes=nodes)
 
 
 def _larger_points(plan: Plan) -> Iterator[Point]:
     """They begin with the overlay formed: so many nodes find their places in a hundred rounds."""
-    for nodes in plan.larger:
-        for kind in KINDS:
-            for seed in seeds_of(plan, nodes):
-                yield steady_point(
-                    plan, SIZES, KINDRED, kind, seed, x=nodes, nodes=nodes, start=FORMED
-                )
+    for nodes, kind in product(plan.larger, KINDS):
+        for seed in seeds_of(plan, nodes):
+            at = (plan, SIZES, KINDRED, kind, seed)
+            yield steady_point(*at, x=nodes, nodes=nodes, start=FORMED)
 
 
 def _attribute_points(plan: Plan) -> Iterator[Point]:
     """Fig. 4(c), 4(d), 4(e); of `kindred` the key has as many intervals as docs/kindred.md says."""
-    for number, (kind, seed), system in product(plan.attributes, kinds_and_seeds(plan), SYSTEMS):
+    for number, kind, seed, system in product(plan.attributes, KINDS, plan.seeds, SYSTEMS):
         settings = {"key_intervals": 4} if system == KINDRED else None
         fields: dict[str, Any] = {
             "nodes": plan.attribute_nodes,
@@ -296,7 +380,7 @@ def _attribute_points(plan: Plan) -> Iterator[Point]:
 def _rate_points(plan: Plan) -> Iterator[Point]:
     """Fig. 4(f): events at a rate in X, the capacity of a node."""
     rounds, network = 40 + plan.rate_rounds, Link(event_capacity=CAPACITY)
-    for rate, (kind, seed), system in product(plan.rates, kinds_and_seeds(plan), SYSTEMS):
+    for rate, kind, seed, system in product(plan.rates, KINDS, plan.seeds, SYSTEMS):
         events = Events(per_round=rate * CAPACITY, warm_up_rounds=40)
         at = (plan, RATES, system, kind, seed)
         yield steady_point(*at, x=rate, events=events, rounds=rounds, network=network)
@@ -304,9 +388,8 @@ def _rate_points(plan: Plan) -> Iterator[Point]:
 
 def _churn_points(plan: Plan, data: Data) -> Iterator[Point]:
     """Fig. 5."""
-    for kind in KINDS:
-        for system in SYSTEMS:
-            yield churn_point(CHURN, system, kind, plan.seeds[0], data.trace.churn)
+    for kind, system in product(KINDS, SYSTEMS):
+        yield churn_point(CHURN, system, kind, plan.seeds[0], data.trace.churn)
 
 
 def _real_points(plan: Plan, real: Churn) -> Iterator[Point]:
@@ -318,29 +401,22 @@ def _real_points(plan: Plan, real: Churn) -> Iterator[Point]:
             yield churn_point(MONTH, system, kind, seed, real)
         yield churn_point(FAST, KINDRED, kind, seed, fast)
     # Crowds leave at once then, which hits one seed harder than another.
-    for kind, seed in kinds_and_seeds(plan) if plan.month else ():
+    for kind, seed in product(KINDS, plan.seeds) if plan.month else ():
         yield churn_point(BACKWARDS, KINDRED, kind, seed, back)
     if plan.silence is not None:
         begin, end = plan.silence
         part = attrs.evolve(real, start_s=begin * HOUR_S, end_s=end * HOUR_S)
         silent = Link(reports_unreachable=False)
-        for kind, seed in kinds_and_seeds(plan):
+        for kind, seed in product(KINDS, plan.seeds):
             for system in SYSTEMS:
                 yield churn_point(SILENT, system, kind, seed, part, network=silent)
-            yield churn_point(
-                ABLATION_SILENT,
-                "no-suspicion",
-                kind,
-                seed,
-                part,
-                network=silent,
-                settings=WITHOUT["no-suspicion"],
-            )
+            at = (ABLATION_SILENT, "no-suspicion", kind, seed, part)
+            yield churn_point(*at, network=silent, settings=WITHOUT["no-suspicion"])
 
 
 def _ablation_points(plan: Plan) -> Iterator[Point]:
     """`kindred` with each of its ideas turned off by itself, where it matters."""
-    for kind, seed in kinds_and_seeds(plan):
+    for kind, seed in product(KINDS, plan.seeds):
         point = partial(steady_point, plan, kind=kind, seed=seed)
         for system in (KINDRED, *SHOWN_BY_STANDARD):
             yield point(ABLATION, system, settings=WITHOUT.get(system))

@@ -11,32 +11,35 @@ plots/            named after the paper's figures: scot9a is like Fig. 9(a)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from gossamer.protocol.brokers.scot.settings import BID, DYNAMIC, ROUTINGS, STATIC
 from gossamer.sim.figures.common.claims import (
-    ALTERNATIVE,
     COUNT,
     LITERAL,
     SECONDS,
     SHARE,
     Claim,
-    side_by_side,
 )
 from gossamer.sim.figures.common.measurements import (
     Quantity,
     Row,
+    Runs,
     Statement,
-    check_claims,
+    check_readings,
     first,
     last,
+    run_tables,
 )
-from gossamer.sim.figures.common.points import row_of, stacked, write_figures
-from gossamer.sim.figures.scot.plots import Outcomes, draw
+from gossamer.sim.figures.common.points import write_figures
 from gossamer.sim.figures.scot.studies import (
     BURST,
     CONTRADICTIONS,
@@ -45,14 +48,42 @@ from gossamer.sim.figures.scot.studies import (
     QUICK,
     READINGS,
     SUBSCRIBERS,
-    RunResult,
     find_quotes,
     plan_runs,
+)
+from gossamer.sim.results.plot_style import (
+    beside,
+    from_zero,
+    legend_below,
+    new_figure,
+    system_styles,
 )
 from gossamer.sim.results.results import check_destination
 from gossamer.sim.studies.scot.workloads import messages_of
 from gossamer.sim.study.records import Column
 from gossamer.sim.study.tasks import Progress, run_tasks
+
+
+class Outcomes(Runs):
+    """What the runs on a SCOT measured, by study, way of routing and place on the x axis."""
+
+    compared = "routing"
+
+    def mean(self, measure: str, study: str, routing: str) -> float:
+        """A measure, mean over the values of x."""
+        return float(self.series(measure, study, routing)[1].mean())
+
+    def saved(
+        self, measure: str, study: str, routing: str, other: str, place: int | None = None
+    ) -> float:
+        """How much less a measure is than by another way of routing, as a share of that.
+
+        Of the means over x, or at one place; NaN where there is nothing to compare with.
+        """
+        ours, theirs = (self.series(measure, study, name)[1] for name in (routing, other))
+        value, above = (one.mean() if place is None else one[place] for one in (ours, theirs))
+        return float(1 - value / above) if above else math.nan
+
 
 # O1 to O7: what the SCOT paper claims in Fig. 7 and 9 to 11, to be held against measurements.
 #
@@ -71,32 +102,22 @@ def third(paper: float) -> tuple[float, float]:
     return paper * 2 / 3, paper * 4 / 3
 
 
-def _saved(
-    measure: str, study: str, routing: str, other: str, place: int | None = None
-) -> Quantity:
-    """How much less it is by one way of routing, of the means over x or at one place."""
-
-    def saved(found: Outcomes) -> float:
-        x = None if place is None else found.places(study)[place]
-        return found.saved(measure, study, routing, other, x)
-
-    return Quantity(saved, SHARE)
+def _saved(*where: Any) -> Quantity:
+    """How much less it is by one way of routing, see `Outcomes.saved`."""
+    return Quantity(lambda found: found.saved(*where), SHARE)
 
 
-def _closing(measure: str, routing: str, other: str) -> Quantity:
+def _more(*where: Any) -> Quantity:
+    """How much more it is."""
+    return Quantity(lambda found: -found.saved(*where), SHARE)
+
+
+def _closing(measure: str, routing: str, other: str) -> Row:
     """What is saved with the fewest less what is saved with the most subscribers."""
     where = (measure, SUBSCRIBERS, routing, other)
-    return _saved(*where, _FEWEST) - _saved(*where, _MOST)
-
-
-def _more(measure: str, routing: str, other: str) -> Quantity:
-    """How much more it is with more publishers, as a share."""
-
-    def more(found: Outcomes) -> float:
-        ours, theirs = (found.mean(measure, PUBLISHERS, name) for name in (routing, other))
-        return ours / theirs - 1
-
-    return Quantity(more, SHARE)
+    what = "gap of messages" if measure == "notification_messages" else "difference"
+    name = f"{what}, fewest less most subscribers"
+    return Row(name, _saved(*where, _FEWEST) - _saved(*where, _MOST), "above 0", 1e-9, 1.0)
 
 
 def _growth(measure: str, study: str, routing: str) -> Quantity:
@@ -121,10 +142,6 @@ def _shorter() -> Iterator[Row]:
             yield Row(name, value, f"{100 * paper:g} %", *third(paper))
 
 
-def _more_than_static(found: Outcomes) -> float:
-    return -found.saved("notification_messages", BURST, DYNAMIC, STATIC)
-
-
 def _quick(found: Outcomes) -> Iterator[Row]:
     for routing, paper in {DYNAMIC: 0.442, STATIC: 0.39, BID: 0.28}.items():
         share = found.mean("share_below_1_s", BURST, routing)
@@ -135,7 +152,7 @@ def _quick(found: Outcomes) -> Iterator[Row]:
 def _bursts(found: Outcomes) -> Iterator[Row]:
     yield from _settled(found)
     yield from _shorter()
-    more = Quantity(_more_than_static, SHARE)
+    more = _more("notification_messages", BURST, DYNAMIC, STATIC)
     yield Row("dynamic, more messages than static", more, "0.32 %", -0.01, 0.01)
     fewer = _saved("notification_messages", BURST, DYNAMIC, BID)
     yield Row("dynamic, fewer messages than BID", fewer, "17.2 %", *third(0.172))
@@ -155,16 +172,16 @@ def _examples(found: Outcomes) -> Iterator[Row]:
         yield Row(name, messages_of(case), f"{number:g}", number, number, COUNT)
 
 
-def _duplicates(found: Outcomes) -> float:
-    most = found.places(SUBSCRIBERS)[_MOST]
-    duplicates, messages = (
-        found.value(f"subscription_{what}", SUBSCRIBERS, BID, most)
-        for what in ("duplicates", "messages")
+_DELAY, _SENT = "delay_mean_s", "notification_messages"
+_SUBSCRIBING, _MESSAGES, _HOPS, _MATCHINGS = (
+    (measure, SUBSCRIBERS)
+    for measure in (
+        *("subscription_delay_mean_s", "subscription_messages"),
+        *("subscription_hops_mean", "matchings"),
     )
-    return duplicates / messages
-
-
-_SUBSCRIPTION_DELAY: Final = "subscription_delay_mean_s"
+)
+_DUPLICATES: Final = last("subscription_duplicates", SUBSCRIBERS, BID) / last(*_MESSAGES, BID)
+_SPAN, _FLAT = "most over fewest", "nearly constant"
 _OTHER_WAYS: Final = (
     "Trees by BID are hardly longer than others here (O1). By BID a notification enters a cluster "
     "wherever the trees of its subscribers do, under static routing once: the difference in "
@@ -179,19 +196,10 @@ CLAIMS: Final = (
         "are duplicates; trees are 14 % shorter",
         [
             Row(
-                "fewer messages",
-                _saved("subscription_messages", SUBSCRIBERS, STATIC, BID, _MOST),
-                "89 %",
-                0.89 * 2 / 3,
-                1.0,
+                "fewer messages", _saved(*_MESSAGES, STATIC, BID, _MOST), "89 %", 0.89 * 2 / 3, 1.0
             ),
-            Row("duplicates by BID", Quantity(_duplicates, SHARE), "almost 80 %", 0.8 * 2 / 3, 1.0),
-            Row(
-                "shorter trees",
-                _saved("subscription_hops_mean", SUBSCRIBERS, STATIC, BID, _MOST),
-                "14 %",
-                *third(0.14),
-            ),
+            Row("duplicates by BID", _DUPLICATES, "almost 80 %", 0.8 * 2 / 3, 1.0, SHARE),
+            Row("shorter trees", _saved(*_HOPS, STATIC, BID, _MOST), "14 %", *third(0.14)),
         ],
         "Trees of floods are longer where brokers are busy or unequally fast; here "
         "all are equally fast, so that the first copy to come has mostly taken a shortest way",
@@ -202,22 +210,10 @@ CLAIMS: Final = (
         "O2",
         "subscription delay is 77 % less than by BID, and flat in subscribers",
         [
-            Row(
-                "less delay",
-                _saved(_SUBSCRIPTION_DELAY, SUBSCRIBERS, STATIC, BID),
-                "77 %",
-                0.77 * 2 / 3,
-                1.0,
-            ),
+            Row("less delay", _saved(*_SUBSCRIBING, STATIC, BID), "77 %", 0.77 * 2 / 3, 1.0),
             *(
-                Row(
-                    f"{routing}, most over fewest subscribers",
-                    _growth(_SUBSCRIPTION_DELAY, SUBSCRIBERS, routing),
-                    "nearly constant",
-                    0.75,
-                    1.33,
-                )
-                for routing in (BID, STATIC)
+                Row(f"{one}, {_SPAN} subscribers", _growth(*_SUBSCRIBING, one), _FLAT, 0.75, 1.33)
+                for one in (BID, STATIC)
             ),
         ],
         "How much is saved is how long the queues of flooding brokers are, which "
@@ -228,22 +224,9 @@ CLAIMS: Final = (
         "notification delay is 47 % less than by BID, with 12 % fewer messages; the gap "
         "closes with more subscribers",
         [
-            Row(
-                "less delay", _saved("delay_mean_s", SUBSCRIBERS, STATIC, BID), "47 %", *third(0.47)
-            ),
-            Row(
-                "fewer messages",
-                _saved("notification_messages", SUBSCRIBERS, STATIC, BID),
-                "12 %",
-                *third(0.12),
-            ),
-            Row(
-                "gap of messages, fewest less most subscribers",
-                _closing("notification_messages", STATIC, BID),
-                "above 0",
-                1e-9,
-                1.0,
-            ),
+            Row("less delay", _saved(_DELAY, SUBSCRIBERS, STATIC, BID), "47 %", *third(0.47)),
+            Row("fewer messages", _saved(_SENT, SUBSCRIBERS, STATIC, BID), "12 %", *third(0.12)),
+            _closing(_SENT, STATIC, BID),
         ],
         _OTHER_WAYS,
     ),
@@ -252,31 +235,16 @@ CLAIMS: Final = (
         "by BID matching takes 25 % less, as only host brokers match, a difference that "
         "closes with more subscribers; with more publishers static and dynamic take 265 % more",
         [
-            Row(
-                "fewer matchings by BID",
-                _saved("matchings", SUBSCRIBERS, BID, STATIC),
-                "25 %",
-                *third(0.25),
-            ),
-            Row(
-                "difference, fewest less most subscribers",
-                _closing("matchings", BID, STATIC),
-                "above 0",
-                1e-9,
-                1.0,
-            ),
+            Row("fewer matchings by BID", _saved(*_MATCHINGS, BID, STATIC), "25 %", *third(0.25)),
+            _closing("matchings", BID, STATIC),
             Row(
                 "more matchings than by BID with more publishers",
-                _more("matchings", STATIC, BID),
-                "265 %",
-                *third(2.65),
+                *(_more("matchings", PUBLISHERS, STATIC, BID), "265 %", *third(2.65)),
             ),
             Row(
-                "matchings of a notification, most over fewest publishers",
+                f"matchings of a notification, {_SPAN} publishers",
                 _growth("matchings_each", PUBLISHERS, STATIC),
-                "linear in publishers, so 1",
-                0.75,
-                1.33,
+                *("linear in publishers, so 1", 0.75, 1.33),
             ),
         ],
         "Counted are matchings, whose times are a machine's. A broker on the way "
@@ -289,12 +257,10 @@ CLAIMS: Final = (
         "with 100 to 500 publishers delay is 42 % less than by BID, which takes 36.4 % more "
         "messages",
         [
-            Row(
-                "less delay", _saved("delay_mean_s", PUBLISHERS, STATIC, BID), "42 %", *third(0.42)
-            ),
+            Row("less delay", _saved(_DELAY, PUBLISHERS, STATIC, BID), "42 %", *third(0.42)),
             Row(
                 "more messages by BID",
-                _more("notification_messages", BID, STATIC),
+                _more(_SENT, PUBLISHERS, BID, STATIC),
                 "36.4 %",
                 *third(0.364),
             ),
@@ -322,6 +288,71 @@ CLAIMS: Final = (
 )
 
 
+# By name of the file: title, measure, what is varied, and its label.
+_SWEEPS = {
+    "scot9a": ("Messages of subscriptions", "subscription_messages", SUBSCRIBERS),
+    "scot9b": ("Subscription delay (s)", "subscription_delay_mean_s", SUBSCRIBERS),
+    "scot9c": ("Notification delay (s)", "delay_mean_s", SUBSCRIBERS),
+    "scot9d": ("Messages of notifications", "notification_messages", SUBSCRIBERS),
+    "scot10a": ("Matchings", "matchings", SUBSCRIBERS),
+    "scot10b": ("Notification delay (s)", "delay_mean_s", PUBLISHERS),
+    "scot10c": ("Messages of notifications", "notification_messages", PUBLISHERS),
+    "scot10d": ("Matchings", "matchings", PUBLISHERS),
+}
+
+
+def draw(found: Outcomes) -> Iterator[tuple[str, Figure]]:
+    """All plots, by name of the file; within `plot_style`."""
+    for name, (title, measure, study) in _SWEEPS.items():
+        yield name, plot_sweep(found, title, measure, study)
+    yield "scot11", plot_bursts(found, "delays", "largest_s", "Largest delay (s)")
+    yield "scot_queues", plot_bursts(found, "queues", "longest", "Longest output queue")
+
+
+def plot_sweep(found: Outcomes, title: str, measure: str, study: str) -> Figure:
+    """A measure over what a study varies, by each way of routing."""
+    figure = new_figure()
+    axes = figure.subplots()
+    for routing, style in system_styles(ROUTINGS).items():
+        x, y = found.series(measure, study, routing)
+        _line(axes, x, y, style.colour, style.dashes, routing, marker="o")
+    axes.set(title=title, xlabel=study)
+    from_zero(axes)
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    legend_below(figure, axes)
+    return figure
+
+
+def plot_bursts(found: Outcomes, table: str, column: str, title: str) -> Figure:
+    """What happened over time in each burst, side by side."""
+    bursts = {routing: found.select(BURST, routing) for routing in ROUTINGS}
+    figure = new_figure()
+    panels = beside(figure, len(bursts[STATIC]), sharey=True)
+    for number, axes in enumerate(panels):
+        for routing, style in system_styles(ROUTINGS).items():
+            one = bursts[routing][number]
+            rows = one.tables[table]
+            _line(axes, rows["time_s"], rows[column], style.colour, style.dashes, routing)
+        axes.set(title=f"{one.run.x:,} a minute", xlabel="time (s)")
+    # Of all panels, as they share the axis, and only now that everything is drawn.
+    from_zero(panels[0])
+    panels[0].set_ylabel(title)
+    legend_below(figure, panels[0])
+    return figure
+
+
+def _line(
+    axes: Axes, x: Column, y: Column, colour: str, dashes: str, label: str, marker: str = ""
+) -> None:
+    # Dashed ones above, where lines coincide.
+    above = 3 if dashes != "-" else 2
+    axes.plot(
+        x, y, color=colour, linestyle=dashes, label=label, marker=marker, markersize=4, zorder=above
+    )
+
+
 _KEYS: Final = ("run.study", "run.reading", "run.routing", "run.x")
 
 
@@ -337,24 +368,8 @@ def reproduce_scot(
     plan = QUICK if quick else FULL
     workload = find_quotes(plan.quotes, Path.cwd())
     found = run_tasks(plan_runs(plan, workload), processes, progress)
-    literal, alternative = (
-        check_claims(CLAIMS, Outcomes.of(found, reading)) for reading in (LITERAL, ALTERNATIVE)
-    )
-    claims = side_by_side(literal, alternative, READINGS, CONTRADICTIONS)
-    tables = {
-        "runs": _runs(found),
-        "delays": stacked(found, _KEYS, [one.delays for one in found]),
-        "queues": stacked(found, _KEYS, [one.queues for one in found]),
-    }
-    write_figures(out, claims, tables, lambda: draw(Outcomes.of(found)))
+    claims = check_readings(CLAIMS, partial(Outcomes.of, found), READINGS, CONTRADICTIONS)
+    sizes = ("run.burst.seed", "run.burst.subscribers", "run.burst.publishers")
+    tables = run_tables(found, "runs", _KEYS, sizes)
+    write_figures(out, claims, tables, lambda: draw(Outcomes.of(found, LITERAL)))
     return claims
-
-
-def _runs(found: Sequence[RunResult]) -> dict[str, Column]:
-    """One row a run."""
-    return {
-        **stacked(found, _KEYS, [row_of(one.measures) for one in found]),
-        "seed": np.array([one.run.burst.seed for one in found]),
-        "subscribers": np.array([one.run.burst.subscribers for one in found]),
-        "publishers": np.array([one.run.burst.publishers for one in found]),
-    }

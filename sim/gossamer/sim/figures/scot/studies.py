@@ -22,13 +22,13 @@ import attrs
 
 from gossamer.protocol.brokers.scot import ROUTINGS, ScotSettings
 from gossamer.sim.figures.common.claims import ALTERNATIVE, LITERAL, Reading
+from gossamer.sim.figures.common.measurements import RunResult
 from gossamer.sim.studies.scot.burst import SECOND, Burst, BurstResult, run_burst
 from gossamer.sim.studies.scot.plots import largest_delays, longest_queues
 from gossamer.sim.studies.scot.records import summarise_burst
 from gossamer.sim.studies.scot.replay_network import Links, ServiceTimes
 from gossamer.sim.studies.scot.replay_tables import EXPONENTIAL
 from gossamer.sim.studies.scot.workloads import Quotes, Workload, figure_8
-from gossamer.sim.study.records import Column
 
 # How the SCOT paper can be set up: the literal reading, and the testbed that it describes.
 #
@@ -185,22 +185,6 @@ class Run:
         return measure(self, run_burst(self.burst))
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class RunResult:
-    """What a run measured.
-
-    Attributes:
-        run: the run.
-        measures: values by name, see `measure`.
-        delays, queues: tables of what happened over time.
-    """
-
-    run: Run
-    measures: dict[str, float]
-    delays: dict[str, Column]
-    queues: dict[str, Column]
-
-
 def measure(run: Run, result: BurstResult) -> RunResult:
     """The measures of a run.
 
@@ -221,8 +205,10 @@ def measure(run: Run, result: BurstResult) -> RunResult:
     return RunResult(
         run=run,
         measures=measures,
-        delays={"time_s": at[every], "largest_s": largest[every]},
-        queues={"time_s": times, "longest": lengths},
+        tables={
+            "delays": {"time_s": at[every], "largest_s": largest[every]},
+            "queues": {"time_s": times, "longest": lengths},
+        },
     )
 
 

@@ -182,31 +182,36 @@ def _nodes(found: Measurements, words: str) -> str:
     return f"{found.nodes(ATTRIBUTES):,} nodes; {words}"
 
 
-def _ratio(measure: str, kind: str, mean: bool = False) -> Quantity:
-    """Vinifera over the baseline: most, or the mean, over all numbers of attributes."""
+def ratio(measure: str, system: str, kind: str, *, mean: bool = False) -> Quantity:
+    """A system over the baseline: most, or the mean, over all numbers of attributes."""
 
-    def ratio(found: Measurements) -> float:
-        ratios = found.ratios(measure, ATTRIBUTES, PAPER, BASELINE, kind)
+    def found_ratio(found: Measurements) -> float:
+        ratios = found.ratios(measure, ATTRIBUTES, system, BASELINE, kind)
         return float(ratios.mean() if mean else ratios.max())
 
-    return Quantity(ratio, RATIO)
+    return Quantity(found_ratio, RATIO)
 
 
-def _worst(measure: str, kind: str) -> Quantity:
-    """Of one, two and three attributes."""
+def longest(system: str) -> Quantity:
+    """Of the paths of a system over those of the baseline, with both kinds of subscriptions."""
+    return ratio(PATH, system, RANDOM).or_more(ratio(PATH, system, SKEWED))
 
-    def worst(found: Measurements) -> float:
-        return max(found.value(measure, ATTRIBUTES, PAPER, kind, x) for x in (1, 2, 3))
 
-    return Quantity(worst, SHARE)
+def worst(measure: str, system: str, kind: str) -> Quantity:
+    """Of one, two and three attributes; of which there are no runs does not count."""
+
+    def found_worst(found: Measurements) -> float:
+        return max(found.value(measure, ATTRIBUTES, system, kind, x) for x in (1, 2, 3))
+
+    return Quantity(found_worst, SHARE)
 
 
 def _loads() -> Iterator[Row]:
     for kind in KINDS:
         name = f"Vinifera's most loaded node, {kind}"
-        yield Row(name, _worst("load_max", kind), "at most 30 %", high=0.3)
+        yield Row(name, worst("load_max", PAPER, kind), "at most 30 %", high=0.3)
         name = f"Vinifera's 95th percentile, {kind}"
-        yield Row(name, _worst("load_p95", kind), "below 20 %", high=0.2)
+        yield Row(name, worst("load_p95", PAPER, kind), "below 20 %", high=0.2)
     for name, measure, paper, low in (
         ("nodes above 60 %", "load_above_60", "10 %", 0.05),
         ("nodes with no load", "load_zero", "nearly 40 %", 0.3),
@@ -220,7 +225,13 @@ def _hits(system: str, kind: str, rate: float) -> Quantity:
     return at("hit_ratio", RATES, system, kind, rate)
 
 
+TAKEN: Final = "skewed, at 5 X, of what its nodes could take"
 _FEASIBLE: Final = at("feasible_hit_ratio", RATES, PAPER, SKEWED, 5)
+
+
+def survived(system: str) -> Quantity:
+    """Of what nodes could take, what was delivered at five times their capacity."""
+    return _hits(system, SKEWED, 5) / at("feasible_hit_ratio", RATES, system, SKEWED, 5)
 
 
 def _congestion(found: Measurements) -> str:
@@ -278,39 +289,23 @@ V4: Final = Statement(
     lambda found: _explain_hops(int(_reference_sizes(found)[0]), LINKS),
     _lengths,
 )
+_LEAST: Final = "baseline, random, least over all numbers of attributes"
+_RISE: Final = "Vinifera, random, rise up to the most attributes"
+_OVER: Final = "Vinifera over baseline"
+_MEAN: Final = ratio(OVERHEAD, PAPER, SKEWED, mean=True)
 _THEIRS, _OURS = ((OVERHEAD, ATTRIBUTES, system, RANDOM) for system in (BASELINE, PAPER))
 V5: Final = Statement(
     "V5",
     "1 to 5 attributes: random, baseline about 80 %, Vinifera 58 % and rising but below; "
     "skewed, Vinifera one third of the baseline; Vinifera's paths shorter throughout.",
     [
-        Row(
-            "baseline, random, least over all numbers of attributes",
-            least(*_THEIRS),
-            "about 80 %",
-            low=0.72,
-        ),
+        Row(_LEAST, least(*_THEIRS), "about 80 %", 0.72),
         Row("baseline, random, most", most(*_THEIRS), "about 80 %", high=0.88),
-        Row("Vinifera, random, 1 attribute", first(*_OURS), "58 %", low=0.48, high=0.68),
-        Row(
-            "Vinifera, random, rise up to the most attributes",
-            last(*_OURS) - first(*_OURS),
-            "rising",
-            low=0.01,
-        ),
-        Row("Vinifera over baseline, random, most", _ratio(OVERHEAD, RANDOM), "below 1", high=0.99),
-        Row(
-            "Vinifera over baseline, skewed, mean",
-            _ratio(OVERHEAD, SKEWED, mean=True),
-            "about one third",
-            high=0.45,
-        ),
-        Row(
-            "path of Vinifera over baseline, most",
-            _ratio(PATH, RANDOM).or_more(_ratio(PATH, SKEWED)),
-            "below 1",
-            high=0.99,
-        ),
+        Row("Vinifera, random, 1 attribute", first(*_OURS), "58 %", 0.48, 0.68),
+        Row(_RISE, last(*_OURS) - first(*_OURS), "rising", 0.01),
+        Row(f"{_OVER}, random, most", ratio(OVERHEAD, PAPER, RANDOM), "below 1", high=0.99),
+        Row(f"{_OVER}, skewed, mean", _MEAN, "about one third", high=0.45),
+        Row("path of Vinifera over baseline, most", longest(PAPER), "below 1", high=0.99),
     ],
     _explain_copies,
     lambda found: _nodes(
@@ -340,13 +335,7 @@ V7: Final = Statement(
         Row("baseline, random, at 2 X", _hits(BASELINE, RANDOM, 2), "drops past X", high=0.7),
         Row("baseline, random, at 5 X", _hits(BASELINE, RANDOM, 5), "drops past X", high=0.5),
         Row("Vinifera, random, at 5 X", _hits(PAPER, RANDOM, 5), "survives", 0.9),
-        Row(
-            "Vinifera, skewed, at 5 X, of what its nodes could take",
-            _hits(PAPER, SKEWED, 5) / _FEASIBLE,
-            "survives",
-            low=0.9,
-            unit=SHARE,
-        ),
+        Row(f"Vinifera, {TAKEN}", survived(PAPER), "survives", 0.9, unit=SHARE),
     ],
     "with random subscriptions the figure comes out as in the paper; with skewed ones load is "
     "less evenly spread than it says, see V6, and what a relay drops is lost to everybody below it",
@@ -358,14 +347,19 @@ def _churned(measure: str, system: str, kind: str) -> Quantity:
     return at(measure, CHURN, system, kind, 0)
 
 
+def hits_under_churn(system: str, kind: str, name: str, whose: str = "") -> Iterator[Row]:
+    """The rows about hit ratios of a system: over all, in the worst hour, and hours below 97 %."""
+    overall, hour = _churned("hit_ratio", system, kind), worst_hour(system, kind)
+    yield Row(f"{name}, {kind}", overall, "100 % but for a dip", 0.99)
+    yield Row(f"{whose}worst hour, {kind}", hour, "a slight dip", 0.9)
+    below = hours_below(0.97, system, kind)
+    yield Row(f"hours below 97 %, {kind}", below, "few, quick recovery", high=0.1)
+
+
 def _hits_under_churn() -> Iterator[Row]:
     for kind in KINDS:
-        overall = _churned("hit_ratio", PAPER, kind)
-        yield Row(f"Vinifera, {kind}", overall, "100 % but for a dip", 0.99)
-        yield Row(f"Vinifera's worst hour, {kind}", worst_hour(PAPER, kind), "a slight dip", 0.9)
-        few = "few, quick recovery"
-        yield Row(f"hours below 97 %, {kind}", hours_below(0.97, PAPER, kind), few, high=0.1)
-        gain = overall - _churned("hit_ratio", BASELINE, kind)
+        yield from hits_under_churn(PAPER, kind, "Vinifera", "Vinifera's ")
+        gain = _churned("hit_ratio", PAPER, kind) - _churned("hit_ratio", BASELINE, kind)
         yield Row(f"Vinifera less baseline, {kind}", gain, "baseline badly hit", 0.05)
 
 
@@ -379,16 +373,13 @@ def hours_below(limit: float, system: str, kind: str) -> Quantity:
     return Quantity(lambda found: np.mean(found.hit_ratios(CHURN, system, kind) < limit), SHARE)
 
 
-def _quarters(measure: str) -> list[Row]:
-    return [
-        Row(
-            f"Vinifera over baseline, {kind}",
-            _churned(measure, PAPER, kind) / _churned(measure, BASELINE, kind),
-            "one fourth",
-            high=0.35,
-        )
-        for kind in KINDS
-    ]
+def quarters(measure: str, system: str, called: str) -> list[Row]:
+    """A measure of a system over the baseline's, with both kinds of subscriptions."""
+    rows = []
+    for kind in KINDS:
+        over = _churned(measure, system, kind) / _churned(measure, BASELINE, kind)
+        rows.append(Row(f"{called} over baseline, {kind}", over, "one fourth", high=0.35))
+    return rows
 
 
 def _hits_beside(found: Measurements) -> str:
@@ -435,7 +426,7 @@ def claims_of(trace: Trace) -> tuple[Statement, ...]:
         Statement(
             "V9",
             "Under churn Vinifera's overhead is one fourth of the baseline's, both workloads.",
-            _quarters(OVERHEAD),
+            quarters(OVERHEAD, PAPER, "Vinifera"),
             "overhead is about what it is without churn, see V1 and V3; the paper's ratio with "
             "random subscriptions is far below that of its own Fig. 4(a), 60 to 80 %",
             lambda found: f"{_values(OVERHEAD, found)}; {played}",
@@ -443,7 +434,7 @@ def claims_of(trace: Trace) -> tuple[Statement, ...]:
         Statement(
             "V10",
             "Under churn Vinifera's delivery paths are four times shorter than the baseline's.",
-            _quarters(PATH),
+            quarters(PATH, PAPER, "Vinifera"),
             "routing without small-world links is long, see V2",
             lambda found: f"{_values(PATH, found)}; {played}",
         ),

@@ -25,7 +25,7 @@ from gossamer.sim.figures.common.measurements import (
     load_table,
     points_table,
 )
-from gossamer.sim.figures.common.points import CHECKOUT, run_points, write_figures
+from gossamer.sim.figures.common.points import CHECKOUT, write_figures
 from gossamer.sim.figures.vinifera.claims import claims_of
 from gossamer.sim.figures.vinifera.studies import (
     ATTRIBUTES,
@@ -61,10 +61,7 @@ from gossamer.sim.results.plot_style import (
     system_styles,
 )
 from gossamer.sim.results.results import check_destination
-from gossamer.sim.study.tasks import Progress
-
-# One plot for each of Fig. 3(a) to 5(c) of the Vinifera paper, from measurements.
-
+from gossamer.sim.study.tasks import Progress, run_tasks
 
 _MARKERS = {RANDOM: "o", SKEWED: "^"}
 _ALPHA = {RANDOM: 0.55, SKEWED: 1.0}
@@ -220,7 +217,7 @@ def reproduce_vinifera(
     check_destination(out)
     plan = QUICK if quick else FULL
     trace = find_trace(plan, checkout)
-    outcomes = run_points(plan_points(plan, trace), processes, progress)
+    outcomes = run_tasks(plan_points(plan, trace), processes, progress)
     found = Measurements(outcomes)
     claims = check_claims(claims_of(trace), found)
     tables = {

@@ -23,7 +23,6 @@ from gossamer.sim.results.page.page import (
     drawn_course,
     drawn_overlay,
     page_html,
-    system_entry,
     with_styles,
 )
 from gossamer.sim.study.records import Table
@@ -82,13 +81,13 @@ class LivePage:
         if begun < self._next_s.get(run.name, begun) and not run.is_finished:
             return
         overlay = run.overlay()
-        drawn = (
+        overlays = (
             []
             if overlay is None
             else [drawn_overlay(overlay, self._places(overlay.nodes), run.round)]
         )
-        course = drawn_course(run.course())
-        entry = system_entry(run.name, course, drawn, round=run.round, rounds=run.rounds)
+        shown = {"course": drawn_course(run.course()), "overlays": overlays}
+        entry = {"name": run.name, **shown, "round": run.round, "rounds": run.rounds}
         with self._lock:
             self._systems[run.name] = entry
             self._version += 1

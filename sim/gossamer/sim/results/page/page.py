@@ -18,12 +18,9 @@ import numpy.typing as npt
 
 from gossamer.sim.errors import ResultsError
 from gossamer.sim.results.overlay_files import read_snapshot, snapshot_rounds
-from gossamer.sim.results.results import Results
+from gossamer.sim.results.results import Results, new_file
 from gossamer.sim.study.scenarios import study_of_values
 from gossamer.sim.study.watching import KIND, NODE, SOURCE, TARGET, Course, Floats, Overlay
-
-# What a page shows of a run: numbers few enough for any browser, of a run of any size.
-
 
 # Nodes and links of an overlay that are drawn; more cannot be told apart.
 MOST_NODES: Final = 240
@@ -146,8 +143,8 @@ def page_html(run: Mapping[str, Any], *, connects: bool = False) -> str:
     """The page, which shows ``run`` and asks its server for more if that is live.
 
     Args:
-        run: ``title``, ``facts``, ``live``, ``ended``, and of each of its ``systems`` what
-            `system_entry` gives.
+        run: ``title``, ``facts``, ``live``, ``ended``, and of each of its ``systems`` its ``name``,
+            ``course`` and ``overlays`` as drawn, ``round`` and ``rounds``.
         connects: whether it may ask its server for anything.
     """
     style = _part("page.css")
@@ -166,20 +163,6 @@ def page_html(run: Mapping[str, Any], *, connects: bool = False) -> str:
         name, rest = other.split("}}", 1)
         filled += [parts[name], rest]
     return "".join(filled)
-
-
-def system_entry(
-    name: str, course: Mapping[str, Any], overlays: Sequence[Mapping[str, Any]], **how_far: Any
-) -> dict[str, Any]:
-    """What the page knows of a system.
-
-    Args:
-        name: of the system.
-        course: of `drawn_course`.
-        overlays: of `drawn_overlay`, in order of rounds.
-        how_far: ``round`` and ``rounds``.
-    """
-    return {"name": name, "course": course, "overlays": overlays, **how_far}
 
 
 def with_styles(systems: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -215,8 +198,8 @@ def replay_of(results: Results) -> dict[str, Any]:
             overlay = read_snapshot(results, system, now)
             overlays.append(drawn_overlay(overlay, study.places(overlay.nodes), now))
         last = int(course.rounds[-1]) if len(course.rounds) else 0
-        entry = system_entry(system, drawn_course(course), overlays, round=last, rounds=last)
-        systems.append(entry)
+        shown = {"course": drawn_course(course), "overlays": overlays}
+        systems.append({"name": system, **shown, "round": last, "rounds": last})
     return {
         "title": str(scenario.get("name", "Simulation run")),
         "facts": f"seed {summary['seed']}, result hash {summary['result_hash'][:16]}",
@@ -241,17 +224,8 @@ def write_page(results: Results, file: Path) -> None:
         ScenarioError, ResultsError: as `replay_of`; or there is a file of that name.
         OSError: it cannot be written.
     """
-    if file.exists():
-        raise ResultsError(file, "exists, expected a new file")
-    if not file.absolute().parent.is_dir():
-        raise ResultsError(file.absolute().parent, "is no folder, expected one for the page")
-    text = page_html(replay_of(results))
-    aside = file.with_name(f".{file.name}.tmp")
-    try:
-        aside.write_text(text, encoding="utf-8")
-        aside.replace(file)
-    finally:
-        aside.unlink(missing_ok=True)
+    with new_file(file, "the page") as aside:
+        aside.write_text(page_html(replay_of(results)), encoding="utf-8")
 
 
 def _part(name: str) -> str:

@@ -97,27 +97,21 @@ class LocalPlace(Place):
 
     @property
     def name(self) -> str:
-        """The last part."""
         return self.path.name
 
     def __truediv__(self, name: str) -> LocalPlace:
-        """What is of this name within."""
         return LocalPlace(self.path / name)
 
     def beside(self, name: str) -> LocalPlace:
-        """What has this name in the same folder."""
         return LocalPlace(self.path.parent / name)
 
     def exists(self) -> bool:
-        """Whether there is such a file."""
         return self.path.exists()
 
     def read_bytes(self) -> bytes:
-        """The content of a file."""
         return self.path.read_bytes()
 
     def write_bytes(self, content: bytes) -> None:
-        """Write a file."""
         self.path.write_bytes(content)
 
     def source(self) -> Any:
@@ -138,15 +132,12 @@ class LocalPlace(Place):
 
     @contextmanager
     def fetched(self) -> Iterator[Path]:
-        """The file itself."""
         yield self.path
 
     def absolute(self) -> LocalPlace:
-        """The same place for processes with other working folders."""
         return LocalPlace(self.path.absolute())
 
     def shown(self) -> str:
-        """The path as it was given."""
         return str(self.path)
 
 

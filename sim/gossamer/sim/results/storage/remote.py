@@ -156,19 +156,15 @@ class RemotePlace(Place):
 
     @property
     def name(self) -> str:
-        """The last part."""
         return self.path.rpartition("/")[2] or self.authority
 
     def __truediv__(self, name: str) -> RemotePlace:
-        """What is of this name within."""
         return attrs.evolve(self, path="/".join(filter(None, (self.path, name.strip("/")))))
 
     def beside(self, name: str) -> RemotePlace:
-        """What has this name in the same folder."""
         return attrs.evolve(self, path=self.path.rpartition("/")[0]) / name
 
     def shown(self) -> str:
-        """The URL."""
         return f"{self.scheme}://{self.authority}/{self.path}".rstrip("/")
 
     def absolute(self) -> RemotePlace:
@@ -176,7 +172,6 @@ class RemotePlace(Place):
         return self
 
     def exists(self) -> bool:
-        """Whether there is such a file."""
         from pyarrow.fs import FileType
 
         with self._failures():
@@ -188,12 +183,10 @@ class RemotePlace(Place):
             return float(self._system().get_file_info(self.key()).mtime.timestamp())
 
     def read_bytes(self) -> bytes:
-        """The content of a file."""
         with self._failures(), self._system().open_input_stream(self.key()) as stream:
             return bytes(stream.read())
 
     def write_bytes(self, content: bytes) -> None:
-        """Write a file whole."""
         with self._failures():
             stream = self._system().open_output_stream(self.key())
             stream.write(content)
@@ -222,7 +215,6 @@ class RemotePlace(Place):
             return self._system().open_input_file(self.key())
 
     def files(self) -> list[Listed]:
-        """All files below a folder."""
         from pyarrow.fs import FileSelector, FileType
 
         selector = FileSelector(self.key(), allow_not_found=True, recursive=True)
@@ -258,14 +250,6 @@ class RemotePlace(Place):
         with self._failures():
             try:
                 self._system().delete_file(self.key())
-            except FileNotFoundError:
-                return
-
-    def delete_all(self) -> None:
-        """Remove everything below a folder."""
-        with self._failures():
-            try:
-                self._system().delete_dir(self.key())
             except FileNotFoundError:
                 return
 

@@ -80,10 +80,12 @@ def plan_text(plan: SweepPlan) -> str:
 
 def write_points(plan: SweepPlan, folder: Path) -> None:
     """The table of all points, from their summaries."""
-    summaries = {
-        point.name: read_results(folder / RUNS / point.name).summary for point in plan.points
-    }
-    write_rows(point_rows(plan, summaries), folder / "points")
+    write_rows(point_rows(plan, summaries_in(plan, folder)), folder / "points")
+
+
+def summaries_in(plan: SweepPlan, folder: Path) -> dict[str, dict[str, Any]]:
+    """The ``summary.json`` of each point, by its name."""
+    return {one.name: read_results(folder / RUNS / one.name).summary for one in plan.points}
 
 
 def write_rows(rows: Sequence[Mapping[str, Any]], path: Path, columns: Sequence[str] = ()) -> None:
@@ -155,9 +157,6 @@ def kept_sentence(command: Sequence[str], sweep: str, out: str, is_kept: bool) -
     return f"finished points are kept, go on by '{shlex.join(words)}'"
 
 
-# Where the results of a sweep are kept, whoever runs its points; a folder of this machine.
-
-
 Place = TypeVar("Place")
 # Runs a point within a folder of its own, below that of the sweep; returns its result folder.
 RunPoint = Callable[[Point, Path, Path], Path]
@@ -212,15 +211,12 @@ class FolderStore(SweepStore[Path]):
     finish: Callable[[SweepPlan, Path], None] = write_points
 
     def held(self) -> AbstractContextManager[None]:
-        """Keep every other process from working on the sweep."""
         return held(self.out)
 
     def claim(self, plan: SweepPlan, resume: bool) -> None:
-        """Begin the sweep, or check that the one that was begun is of this plan."""
         claim(plan, self.unfinished(), resume)
 
     def finished(self) -> Collection[str]:
-        """The names of points whose results are there."""
         return [one.name for one in (self.unfinished() / RUNS).iterdir() if one.is_dir()]
 
     def keep(self, point: Point, run: RunPoint) -> None:
@@ -230,16 +226,13 @@ class FolderStore(SweepStore[Path]):
             rename_to_free(run(point, folder, self.unfinished().absolute()), place)
 
     def give_up(self) -> None:
-        """Remove the folder where no point is finished."""
         if not any((self.unfinished() / RUNS).iterdir()):
             shutil.rmtree(self.unfinished(), ignore_errors=True)
 
     def unfinished(self) -> Path:
-        """Where finished points are while others are not."""
         return self.out.with_name(self.out.name + UNFINISHED)
 
     def complete(self, plan: SweepPlan) -> Path:
-        """Write what is told by all points, and rename the whole."""
         self.finish(plan, self.unfinished())
         self.unfinished().rename(self.out)
         return self.out

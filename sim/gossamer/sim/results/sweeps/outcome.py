@@ -45,9 +45,6 @@ from gossamer.sim.study.records import SERIES, Measure
 from gossamer.sim.study.scenarios import study_of_values
 from gossamer.sim.study.watching import Floats
 
-# The plots of a sweep: measures over what is varied, and over time, with intervals over seeds.
-
-
 PLOTS: Final = "plots"
 # Lines in a plot over time; of more conditions some are drawn, evenly spread.
 _MOST_LINES: Final = 6
@@ -198,8 +195,8 @@ def write_outcome(plan: SweepPlan, folder: Path, *, pictures: bool = True) -> No
     varied = varied_keys(plan)
     values = list(values_of(rows, varied))
     means = intervals(values)
-    differences = [difference_row(one) for one in comparisons(values)]
-    write_rows([mean_row(one) for one in means], folder / MEANS, (*varied, *_OF_MEANS))
+    differences = [outcome_row(one) for one in comparisons(values)]
+    write_rows([outcome_row(one) for one in means], folder / MEANS, (*varied, *_OF_MEANS))
     shared = [key for key in varied if not is_setting(key)]
     write_rows(differences, folder / DIFFERENCES, (*shared, *_OF_DIFFERENCES))
     write_rows(list(_warm_ups(plan, runs)), folder / WARM_UP, _OF_WARM_UPS)
@@ -248,14 +245,10 @@ def _concerns(key: str, system: str) -> bool:
     return not key.startswith(_OF_SYSTEM) or key.startswith(f"{_OF_SYSTEM}{system}.")
 
 
-def mean_row(one: Interval) -> Row:
-    """An interval as a row."""
-    return {**dict(one.condition), **{name: getattr(one, name) for name in _OF_MEANS}}
-
-
-def difference_row(one: Comparison) -> Row:
-    """A comparison as a row."""
-    return {**dict(one.condition), **{name: getattr(one, name) for name in _OF_DIFFERENCES}}
+def outcome_row(one: Interval | Comparison) -> Row:
+    """An interval or a comparison as a row."""
+    names = _OF_MEANS if isinstance(one, Interval) else _OF_DIFFERENCES
+    return {**dict(one.condition), **{name: getattr(one, name) for name in names}}
 
 
 def _warm_ups(plan: SweepPlan, runs: Mapping[str, Results]) -> Iterator[Row]:

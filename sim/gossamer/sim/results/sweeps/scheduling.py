@@ -177,25 +177,14 @@ def run_points(
         OSError: the disk is full or not writable; what is finished is kept.
     """
     with store.held():
-        return _run_alone(plan, store, runner, resume, progress)
-
-
-def _run_alone(
-    plan: SweepPlan,
-    store: SweepStore[Place],
-    runner: PointRunner,
-    resume: bool,
-    progress: Progress,
-) -> SweepOutcome[Place]:
-    """Run a sweep on whose results nobody else is at work."""
-    store.claim(plan, resume)
-    there = frozenset(store.finished())
-    left = [point for point in plan.points if point.name not in there]
-    try:
-        failed = runner.run(plan, left, lambda one: store.keep(one, runner.run_point), progress)
-    except BaseException:
-        store.give_up()
-        raise
-    ran = len(left) - len(failed)
-    folder = store.unfinished() if failed else store.complete(plan)
-    return SweepOutcome(folder=folder, points=len(plan.points), ran=ran, failed=failed)
+        store.claim(plan, resume)
+        there = frozenset(store.finished())
+        left = [point for point in plan.points if point.name not in there]
+        try:
+            failed = runner.run(plan, left, lambda one: store.keep(one, runner.run_point), progress)
+        except BaseException:
+            store.give_up()
+            raise
+        ran = len(left) - len(failed)
+        folder = store.unfinished() if failed else store.complete(plan)
+        return SweepOutcome(folder=folder, points=len(plan.points), ran=ran, failed=failed)

@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 from gossamer.command.extras import install_hint
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.results.intervals import Value, comparisons, intervals
-from gossamer.sim.results.results import read_results
-from gossamer.sim.results.sweeps.folder import POINT, RUNS, point_rows
+from gossamer.sim.results.sweeps.folder import POINT, point_rows, summaries_in
 from gossamer.sim.results.sweeps.here import sweep_here
 from gossamer.sim.results.sweeps.outcome import (
-    difference_row,
-    mean_row,
+    outcome_row,
     values_of,
     varied_keys,
 )
-from gossamer.sim.results.sweeps.plan import SEED, SYSTEM, SweepPlan, plan_sweep
+from gossamer.sim.results.sweeps.plan import SEED, SYSTEM, plan_sweep
 from gossamer.sim.results.sweeps.scheduling import report_nothing
 from gossamer.sim.study.contract import AnyScenario
 from gossamer.sim.study.records import usable_cores
@@ -66,7 +64,7 @@ def sweep(
             raise SimulationError(
                 f"{len(outcome.failed)} of {outcome.points} runs failed: {reasons}"
             )
-        frame = pandas.DataFrame(_rows(plan, outcome.folder))
+        frame = pandas.DataFrame(point_rows(plan, summaries_in(plan, outcome.folder)))
         frame.attrs[_VARIED] = varied_keys(plan)
         return frame
 
@@ -82,7 +80,7 @@ def means_of(frame: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFra
         a row a combination, system and measure: ``seeds``, ``mean``, ``deviation``, ``low`` and
         ``high``.
     """
-    return _pandas().DataFrame([mean_row(one) for one in intervals(_values(frame, by))])
+    return _pandas().DataFrame([outcome_row(one) for one in intervals(_values(frame, by))])
 
 
 def differences_of(frame: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
@@ -99,7 +97,7 @@ def differences_of(frame: pd.DataFrame, by: Sequence[str] | None = None) -> pd.D
         a row a combination, measure and pair of systems: ``difference`` is the second's less the
         first's, with ``low`` and ``high``, Hedges' g and Cliff's delta.
     """
-    return _pandas().DataFrame([difference_row(one) for one in comparisons(_values(frame, by))])
+    return _pandas().DataFrame([outcome_row(one) for one in comparisons(_values(frame, by))])
 
 
 def _values(frame: pd.DataFrame, by: Sequence[str] | None) -> list[Value]:
@@ -120,13 +118,6 @@ def _values(frame: pd.DataFrame, by: Sequence[str] | None) -> list[Value]:
     return list(
         values_of(({str(key): value for key, value in row.items()} for row in rows), varied)
     )
-
-
-def _rows(plan: SweepPlan, folder: Path) -> list[dict[str, Any]]:
-    summaries = {
-        point.name: read_results(folder / RUNS / point.name).summary for point in plan.points
-    }
-    return point_rows(plan, summaries)
 
 
 def _pandas() -> Any:

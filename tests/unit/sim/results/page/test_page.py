@@ -23,7 +23,7 @@ from gossamer.sim.errors import SimulationError
 from gossamer.sim.results.page import live
 from gossamer.sim.results.page import page as drawing
 from gossamer.sim.results.page.live import LEAST_PAUSE_S, LivePage, served
-from gossamer.sim.results.page.page import page_html, system_entry, with_styles
+from gossamer.sim.results.page.page import page_html, with_styles
 from gossamer.sim.study.records import Table
 from gossamer.sim.study.watching import Floats
 from support.made_up_runs import WatchedRun, made_up_course, made_up_overlay
@@ -35,7 +35,8 @@ def page(title: str = "mine", nodes: int = 60, rounds: int = 30) -> str:
     overlay = made_up_overlay(nodes)
     drawn = drawing.drawn_overlay(overlay, {"place": overlay.nodes["place"]}, rounds)
     course = drawing.drawn_course(made_up_course(rounds))
-    systems = with_styles([system_entry("one", course, [drawn], round=rounds, rounds=rounds)])
+    shown = {"name": "one", "course": course, "overlays": [drawn]}
+    systems = with_styles([{**shown, "round": rounds, "rounds": rounds}])
     run = {"title": title, "facts": "", "live": False, "ended": True, "systems": systems}
     return page_html(run)
 
