@@ -52,7 +52,7 @@ from gossamer.sim.studies.peers.inputs.scenario import Events, Scenario, System
 from gossamer.sim.studies.peers.study import simulate
 for engine in ("cycle", "event"):
     scenario = Scenario(nodes=50, rounds=6, engine=engine, events=Events(warm_up_rounds=2))
-    simulate(scenario, threads=1)
+    simulate(scenario, execution=Execution(workers=1))
 """
 
 

@@ -192,7 +192,10 @@ def empty_run() -> records.RunRecord:
     ]
     events, deliveries, cycles = tables
     system = records.SystemRecord("kindred", {}, events, deliveries, node, cycles)
-    return records.RunRecord({"name": "empty"}, "", 1, {}, 0.0, 0, {"kindred": system})
+    scenario = {"name": "empty"}
+    return records.RunRecord(
+        scenario=scenario, scenario_text="", seed=1, wall_s=0.0, systems={"kindred": system}
+    )
 
 
 @pytest.mark.parametrize("plots", [False, pytest.param(True, marks=pytest.mark.campaign)])

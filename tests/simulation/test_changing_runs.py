@@ -22,6 +22,7 @@ from gossamer.sim.studies.peers.measuring.summary import outgrown, summarise_sys
 from gossamer.sim.studies.peers.running.system_run import SystemRun
 from gossamer.sim.studies.peers.study import preview, simulate
 from gossamer.sim.studies.worlds.network import Link
+from gossamer.sim.study.contract import Execution
 from support.checkout import ROOT
 from support.draws import with_campaigns
 from support.sim_commands import simulated_in_parts
@@ -51,7 +52,7 @@ DRIFTING = scenario(drift=Drift(every_s=5 * ROUND_S, replaced=0.2, shifted=0.2, 
 def test_what_is_due_arrives_while_interests_drift_and_a_run_goes_on_where_it_was(
     tmp_path: Path,
 ) -> None:
-    whole = simulate(DRIFTING, threads=1)
+    whole = simulate(DRIFTING, execution=Execution(workers=1))
     events = whole.systems["kindred"].events
     assert events["expected"].sum() > 500
     assert events["delivered"].sum() == events["expected"].sum()
@@ -80,7 +81,7 @@ def test_nodes_want_other_things_after_a_change_and_are_owed_them_two_rounds_lat
 
 def test_half_of_the_nodes_are_online_at_any_time_of_a_turnover() -> None:
     asked = scenario(turnover=Turnover(share=1.0), rounds=80)
-    record = simulate(asked, threads=1).systems["kindred"]
+    record = simulate(asked, execution=Execution(workers=1)).systems["kindred"]
     assert set(record.cycles["population"].tolist()) == {60}
     assert record.events["expected"].sum() > 200
     assert record.events["delivered"].sum() / record.events["expected"].sum() > 0.9

@@ -18,12 +18,17 @@ from gossamer.sim.studies.peers.running import driver
 from gossamer.sim.studies.peers.running.system_run import SystemRun
 from gossamer.sim.studies.peers.study import simulate
 from gossamer.sim.studies.worlds.network import Link
+from gossamer.sim.study.contract import Execution
 from support.checkout import ROOT
 from support.draws import with_campaigns
 from support.sim_commands import printed_by, simulated_in_parts
 
 ROUNDS = 40
 ROUND_S = 60.0
+
+
+def simulated(run: peers.Scenario, threads: int) -> RunRecord:
+    return simulate(run, execution=Execution(workers=threads))
 
 
 def scenario(*presets: str, **fields: Any) -> peers.Scenario:
@@ -46,7 +51,7 @@ def scenario(*presets: str, **fields: Any) -> peers.Scenario:
 
 @pytest.fixture(scope="module")
 def uninterrupted() -> RunRecord:
-    return simulate(scenario(), threads=1)
+    return simulated(scenario(), 1)
 
 
 def test_threads_change_nothing_in_a_run_worth_comparing_but_seeds(
@@ -56,7 +61,7 @@ def test_threads_change_nothing_in_a_run_worth_comparing_but_seeds(
         assert len(system.deliveries["event"]) > 100
         assert len(set(system.cycles["population"])) > 5
         assert not system.events["duplicates"].any()
-    assert result_hash(simulate(scenario(), threads=2)) == result_hash(uninterrupted)
+    assert result_hash(simulated(scenario(), 2)) == result_hash(uninterrupted)
     assert result_hash(simulate(scenario(seed=6))) != result_hash(uninterrupted)
 
 
@@ -86,12 +91,13 @@ def test_a_killed_run_goes_on_from_a_checkpoint(tmp_path: Path, uninterrupted: R
         if done == 23:
             raise Killed
 
+    how = Execution(progress=kill, checkpoint=tmp_path, workers=1)
     with pytest.raises(Killed):
-        simulate(scenario(), progress=kill, checkpoint=tmp_path, checkpoint_every_s=0.0, threads=1)
+        simulate(scenario(), "", how, checkpoint_every_s=0.0)
     assert not list(tmp_path.glob("*.tmp"))
     with pytest.raises(ScenarioError, match="checkpoint"):
-        simulate(scenario(seed=6), checkpoint=tmp_path, resume=True)
-    resumed = simulate(scenario(), checkpoint=tmp_path, resume=True)
+        simulate(scenario(seed=6), execution=Execution(checkpoint=tmp_path, resume=True))
+    resumed = simulate(scenario(), execution=Execution(checkpoint=tmp_path, resume=True))
     assert result_hash(resumed) == result_hash(uninterrupted)
 
 
@@ -108,7 +114,7 @@ def windowed(preset: str = "resilient", latency_s: float = 5.0) -> peers.Scenari
 
 @pytest.fixture(scope="module")
 def alone() -> RunRecord:
-    return simulate(windowed(), threads=1)
+    return simulated(windowed(), 1)
 
 
 def test_the_run_is_worth_comparing_and_its_traffic_adds_up(alone: RunRecord) -> None:
@@ -137,12 +143,12 @@ def makes(run: peers.Scenario) -> type:
 
 @pytest.mark.parametrize("threads", [2, 3])
 def test_threads_within_a_system_change_nothing(alone: RunRecord, threads: int) -> None:
-    assert result_hash(simulate(windowed(), threads=threads)) == result_hash(alone)
+    assert result_hash(simulated(windowed(), threads)) == result_hash(alone)
 
 
 @pytest.mark.parametrize("preset", ["paper", "kindred", "baseline"])
 def test_every_system_is_the_same_on_two_threads(preset: str) -> None:
-    hashes = {result_hash(simulate(windowed(preset), threads=threads)) for threads in (1, 2)}
+    hashes = {result_hash(simulated(windowed(preset), threads)) for threads in (1, 2)}
     assert len(hashes) == 1
 
 
@@ -156,7 +162,7 @@ def test_the_wheel_gives_the_same_run(alone: RunRecord, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(driver, "WindowEngine", wheel)
     monkeypatch.setattr(driver.EventDriver, "use_cores", lambda _self, _cores: None)
-    assert result_hash(simulate(windowed(), threads=1)) == result_hash(alone)
+    assert result_hash(simulated(windowed(), 1)) == result_hash(alone)
 
 
 def test_a_run_interrupted_on_two_threads_goes_on_on_one(tmp_path: Path, alone: RunRecord) -> None:
@@ -176,7 +182,7 @@ def test_synchronous_cycles_are_the_same_on_two_threads_and_form_the_overlay() -
         events=peers.Events(per_round=2, warm_up_rounds=30),
     )
     assert makes(run) is WindowEngine
-    one, two = (simulate(run, threads=threads) for threads in (1, 2))
+    one, two = (simulated(run, threads) for threads in (1, 2))
     assert result_hash(one) == result_hash(two)
     cycles = one.systems["resilient"].cycles
     in_turn = simulate(attrs.evolve(run, engine="cycle")).systems["resilient"].cycles
@@ -223,7 +229,7 @@ def traffic_of(record: RunRecord) -> dict[str, Any]:
 def test_narrow_links_and_traffic_are_the_same_on_two_threads_and_resumed(tmp_path: Path) -> None:
     run = world(tmp_path)
     assert makes(run) is WindowEngine
-    one, two = (simulate(run, threads=threads) for threads in (1, 2))
+    one, two = (simulated(run, threads) for threads in (1, 2))
     assert result_hash(one) == result_hash(two)
     assert traffic_of(one) == traffic_of(two)
     fates = one.systems["resilient"].traffic.fates  # type: ignore[union-attr]

@@ -26,6 +26,7 @@ from gossamer.sim.study.records import (
     Expected,
     Measure,
     Row,
+    RunRecord,
     Table,
     distribution,
     measure_rows,
@@ -33,7 +34,6 @@ from gossamer.sim.study.records import (
 from gossamer.sim.study.scenario_format import ScenarioFormat
 from gossamer.sim.study.scenarios import whole_field
 from support.flooding import FloodingBroker
-from support.toy_study import ToyRecord
 
 OVERLAYS: Final = {"line": nx.path_graph, "star": lambda count: nx.star_graph(count - 1)}
 
@@ -100,7 +100,7 @@ class OnOverlay:
         return Flood(name=self.overlay, hops=table, messages=messages)
 
 
-class FloodingStudy(Study[FloodingScenario, ToyRecord]):
+class FloodingStudy(Study[FloodingScenario, RunRecord[Flood]]):
     kind = FloodingScenario.kind
     format = ScenarioFormat(scenario=FloodingScenario, sections={})
     measures = (
@@ -117,12 +117,13 @@ class FloodingStudy(Study[FloodingScenario, ToyRecord]):
         table.add_row("brokers", f"{scenario.brokers:,}")
         return table
 
-    def run(self, scenario: FloodingScenario, text: str, execution: Execution) -> ToyRecord:
+    def run(self, scenario: FloodingScenario, text: str, execution: Execution) -> RunRecord[Flood]:
         tasks = {name: OnOverlay(scenario=scenario, overlay=name) for name in OVERLAYS}
-        return ToyRecord(
+        return RunRecord[Flood](
             scenario={"kind": self.kind, **attrs.asdict(scenario)},
             scenario_text=text,
             seed=scenario.seed,
+            wall_s=0.0,
             systems=run_systems(tasks, scenario, execution, name="overlays"),
         )
 
@@ -130,7 +131,7 @@ class FloodingStudy(Study[FloodingScenario, ToyRecord]):
         found = {"messages": system.messages, "deliveries": len(system.hops["hops"])}
         return {**found, "totals": dict(system.totals), "settings": {"overlay": system.name}}
 
-    def facts(self, record: ToyRecord, summary: Mapping[str, Any]) -> str:
+    def facts(self, record: RunRecord[Flood], summary: Mapping[str, Any]) -> str:
         return f"{record.scenario['brokers']} flooding brokers, seed {summary['seed']}"
 
     def rows(self, tables: Mapping[str, Columns]) -> Iterator[Row]:

@@ -16,7 +16,7 @@ import gossamer.sim.studies.peers.study
 from gossamer.command.main import main
 from gossamer.sim.studies.peers.inputs.scenario import Scenario
 from gossamer.sim.studies.peers.measuring.records import RunRecord
-from gossamer.sim.study.watching import Watch
+from gossamer.sim.study.contract import Execution
 from support.checkout import ROOT
 from support.made_up_runs import made_up_run
 
@@ -72,23 +72,19 @@ class MadeUpSimulation:
     def __call__(
         self,
         scenario: Scenario,
-        text: str = "",
-        *,
-        progress: Callable[[str, int, int], None],
-        checkpoint: Path,
-        resume: bool,
-        threads: int,
-        watch: Watch | None = None,
+        text: str,
+        execution: Execution,
     ) -> RunRecord:
-        assert threads >= 1
-        del watch
-        self.calls.append((scenario, text, resume))
+        assert execution.workers >= 1
+        self.calls.append((scenario, text, execution.resume))
         if self.leaves_checkpoint:
-            checkpoint.mkdir(exist_ok=True)
-            (checkpoint / "kindred.checkpoint").write_bytes(b"state")
+            assert execution.checkpoint is not None
+            execution.checkpoint.mkdir(exist_ok=True)
+            (execution.checkpoint / "kindred.checkpoint").write_bytes(b"state")
         self.meanwhile()
         for done in (1, 2):
-            progress("kindred", done, 2)
+            assert execution.progress is not None
+            execution.progress("kindred", done, 2)
         return replace(made_up_run(scenario.seed), scenario_text=text)
 
 

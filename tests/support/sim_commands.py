@@ -15,6 +15,7 @@ from gossamer.command.main import main
 from gossamer.sim.studies.peers.inputs.scenario import Scenario
 from gossamer.sim.studies.peers.measuring.records import RunRecord
 from gossamer.sim.studies.peers.study import simulate
+from gossamer.sim.study.contract import Execution
 from support.installed_command import MadeUpSimulation
 
 TRACE = "a 2 0 600 900 3600\nb 1 0 3600\nc 1 120.5 1800\n"
@@ -43,8 +44,8 @@ def simulated_in_parts(
     """A run of peers that is interrupted after so many rounds, and goes on with other threads."""
     progress = interrupted_after(stop_at)
     with pytest.raises(KeyboardInterrupt):
-        simulate(scenario, progress=progress, checkpoint=folder, threads=threads)
-    return simulate(scenario, checkpoint=folder, resume=True, threads=then)
+        simulate(scenario, "", Execution(progress=progress, checkpoint=folder, workers=threads))
+    return simulate(scenario, "", Execution(checkpoint=folder, resume=True, workers=then))
 
 
 def printed_by(program: str, hash_seed: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeAlias
 
 import attrs
 import numpy as np
@@ -17,7 +17,7 @@ from rich.table import Table as RichTable
 
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.checkpointed_runs import run_systems
-from gossamer.sim.study.contract import Execution, Study, SystemRecord
+from gossamer.sim.study.contract import Execution, Study
 from gossamer.sim.study.plot import Drawing
 from gossamer.sim.study.records import (
     WHOLE,
@@ -25,14 +25,13 @@ from gossamer.sim.study.records import (
     Expected,
     Measure,
     Row,
+    RunRecord,
     Table,
     distribution,
     measure_rows,
-    peak_memory_bytes,
-    versions,
 )
 from gossamer.sim.study.scenario_format import ScenarioFormat
-from gossamer.sim.study.scenarios import number, to_float, whole_field
+from gossamer.sim.study.scenarios import number_field, whole_field
 
 COINS: Final = ("fair", "biased")
 MOST_ROUNDS: Final = 1_000_000
@@ -50,9 +49,7 @@ class ToyScenario:
     name: str = "toy"
     seed: int = whole_field(0, 1 << 32, default=1)
     rounds: int = whole_field(1, MOST_ROUNDS, default=100)
-    bias: float = attrs.field(
-        default=0.5, converter=to_float, validator=number("from 0 to 1", lambda x: 0 <= x <= 1)
-    )
+    bias: float = number_field("from 0 to 1", lambda x: 0 <= x <= 1, default=0.5)
     coins: tuple[str, ...] = COINS
 
 
@@ -71,15 +68,7 @@ class Purse:
         yield "purse", self.coins
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class ToyRecord:
-    scenario: Mapping[str, Any]
-    scenario_text: str
-    seed: int
-    systems: Mapping[str, SystemRecord]
-    versions: Mapping[str, str] = attrs.field(factory=versions)
-    wall_s: float = 0.0
-    peak_rss_bytes: int = attrs.field(factory=peak_memory_bytes)
+ToyRecord: TypeAlias = RunRecord[Purse]
 
 
 @attrs.frozen(kw_only=True)

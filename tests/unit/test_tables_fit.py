@@ -23,7 +23,7 @@ from gossamer.sim.commands.sweep import print_means
 from gossamer.sim.results.intervals import Interval
 from gossamer.sim.results.results import summarise
 from gossamer.sim.results.tables import all_measures, compare, comparison_table, summary_table
-from gossamer.sim.study.scenarios import default_scenario, study_of
+from gossamer.sim.study.scenarios import read_scenario, study_of
 from gossamer.spark.commands.tables import print_windows
 from support.clusters import member, report
 from support.loopback_peer import EMPTY
@@ -112,7 +112,7 @@ def test_verdicts_and_benchmarks_fit() -> None:
 
 @pytest.mark.parametrize("kind", ["peers", "brokers", "scot", "trees"])
 def test_previews_fit(kind: str) -> None:
-    scenario, _ = default_scenario({"kind": kind, "name": LONG})
+    scenario, _ = read_scenario(None, {"kind": kind, "name": LONG})
     assert LONG in joined(printed_at(80, study_of(scenario).preview(scenario)))
 
 

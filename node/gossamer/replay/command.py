@@ -40,6 +40,7 @@ from gossamer.sim.studies.peers.inputs.scenario_file import FORMAT, replay_scena
 from gossamer.sim.studies.peers.measuring.records import RunRecord
 from gossamer.sim.studies.peers.running.population import load_trace
 from gossamer.sim.studies.peers.study import preview, simulate
+from gossamer.sim.study.contract import Execution
 from gossamer.sim.study.records import peak_memory_bytes
 from gossamer.sim.study.scenario_format import parse_override
 
@@ -171,7 +172,7 @@ def _run(scenario: Scenario, options: Options, bars: Callback) -> tuple[RunRecor
     if speed is None:
         return None, True
     with stops_between_rounds(bars) as progress:
-        simulated = simulate(scenario, FORMAT.write(scenario), progress=progress)
+        simulated = simulate(scenario, FORMAT.write(scenario), Execution(progress=progress))
     started = time.monotonic()
     length_s = plan.rounds * plan.scenario.round_s / speed
     print(f"gossamer: {len(plan.first)} real peers start, for {length_s:.0f} s", file=sys.stderr)

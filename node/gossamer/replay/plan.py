@@ -155,7 +155,7 @@ def _steps(
         for event in timetable.of_part(cycle, part):
             publisher = workload.publisher(event)
             if publisher is None:
-                publisher = publishers.choose(workload.publisher_draws(event, 1)[0], online)
+                publisher = publishers.choose(workload.publisher_rows(np.array([event]))[0], online)
             if publisher is not None:
                 steps.append(Step(end_s, PUBLISH, publisher, event))
     return first, tuple(steps)

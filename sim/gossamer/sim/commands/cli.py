@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -22,6 +21,12 @@ app = typer.Typer(no_args_is_help=True, **SETTINGS)
 
 _STARTING: Final = "starting"
 
+
+def _path(metavar: str, help: str) -> Any:
+    """An option that takes a path."""
+    return typer.Option(metavar=metavar, help=help, parser=local_path)
+
+
 ScenarioFile = Annotated[
     Path | None,
     typer.Argument(
@@ -32,19 +37,12 @@ ScenarioFile = Annotated[
 ]
 Out = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FOLDER",
-        help="Result folder, which must not exist (default: a free one under results).",
-        parser=local_path,
-    ),
+    _path("FOLDER", "Result folder, which must not exist (default: a free one under results)."),
 ]
 ResultFolder = Annotated[
     Path, typer.Argument(metavar="RESULTS", help="Result folder.", parser=local_path)
 ]
-Trace = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Churn trace in place of the scenario's.", parser=local_path),
-]
+Trace = Annotated[Path | None, _path("FILE", "Churn trace in place of the scenario's.")]
 Workloads = Annotated[
     list[str] | None,
     typer.Option(
@@ -174,7 +172,7 @@ def run(
         from gossamer.sim.commands.looking import look_of
         from gossamer.sim.commands.run import Options, run_scenario, workload_overrides
         from gossamer.sim.study.plot import plot_options
-        from gossamer.sim.study.scenarios import default_scenario, placed_errors, read_scenario
+        from gossamer.sim.study.scenarios import placed_errors, read_scenario
 
         overrides = _overrides(changes, trace=trace, seed=seed, nodes=nodes, rounds=rounds)
         overrides = workload_overrides(scenario, workloads or (), overrides)
@@ -186,9 +184,6 @@ def run(
         look=look_of(live, live_port, snapshots, keep),
         threads=threads,
     )
-    if scenario is None:
-        run_scenario(*default_scenario(overrides), options)
-        return
     with placed_errors(scenario, overrides):
         run_scenario(*read_scenario(scenario, overrides), options)
 
@@ -209,21 +204,13 @@ def check(
         from rich.console import Console
 
         from gossamer.sim.commands.run import default_name, new_destination, workload_overrides
-        from gossamer.sim.study.scenarios import (
-            default_scenario,
-            placed_errors,
-            read_scenario,
-            study_of,
-        )
+        from gossamer.sim.study.scenarios import placed_errors, read_scenario, study_of
 
         overrides = _overrides(changes, trace=trace, seed=seed, nodes=nodes, rounds=rounds)
         overrides = workload_overrides(scenario, workloads or (), overrides)
-        if scenario is None:
-            checked, _ = default_scenario(overrides)
-        else:
-            checked, _ = read_scenario(scenario, overrides)
+        checked, _ = read_scenario(scenario, overrides)
         new_destination(out, default_name(checked)).check()
-        with nullcontext() if scenario is None else placed_errors(scenario, overrides):
+        with placed_errors(scenario, overrides):
             preview = study_of(checked).preview(checked)
     Console().print(preview)
 
@@ -231,8 +218,7 @@ def check(
 @app.command()
 def replay(
     trace: Annotated[
-        Path,
-        typer.Argument(metavar="TRACE", help="Churn trace to run under.", parser=local_path),
+        Path, typer.Argument(metavar="TRACE", help="Churn trace to run under.", parser=local_path)
     ],
     round_s: Annotated[
         float, number_option("--round-s", help="Length of a gossip round, seconds.")
@@ -330,12 +316,7 @@ def bench(
     ] = None,
     sizes: Annotated[str, typer.Option(help="Numbers of nodes, such as 10000,100000.")] = "",
     out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="New folder for bench.json and a plot of how costs grow.",
-            parser=local_path,
-        ),
+        Path | None, _path("FOLDER", "New folder for bench.json and a plot of how costs grow.")
     ] = None,
     quick: Quick = False,
     json: Annotated[
@@ -352,8 +333,7 @@ def bench(
 @app.command()
 def compare(
     results: Annotated[
-        list[Path],
-        typer.Argument(metavar="RESULTS...", help="Result folders.", parser=local_path),
+        list[Path], typer.Argument(metavar="RESULTS...", help="Result folders.", parser=local_path)
     ],
 ) -> None:
     """Set the results of runs side by side, the first as the reference."""
@@ -370,12 +350,7 @@ def compare(
 def page(
     results: ResultFolder,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="New HTML file (default: beside the results, of their name).",
-            parser=local_path,
-        ),
+        Path | None, _path("FILE", "New HTML file (default: beside the results, of their name).")
     ] = None,
 ) -> None:
     """Write a page that replays a finished run with a slider, as one file."""
@@ -393,20 +368,14 @@ def export(
         str | None, typer.Option(help="System whose overlay it is (default: the only one).")
     ] = None,
     round_: Annotated[
-        int | None,
-        whole_option("--round", help="After which round (default: the last snapshot)."),
+        int | None, whole_option("--round", help="After which round (default: the last snapshot).")
     ] = None,
     format_: Annotated[
         str | None,
         typer.Option("--format", help="graphml, gexf or edges (default: by the file's name)."),
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="New file (default: named after the results, here).",
-            parser=local_path,
-        ),
+        Path | None, _path("FILE", "New file (default: named after the results, here).")
     ] = None,
 ) -> None:
     """Write an overlay of a finished run as GraphML, GEXF or an edge list, with node ids."""

@@ -15,19 +15,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-import attrs
 from rich.console import Group, RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from gossamer.sim.commands.looking import written
 from gossamer.sim.commands.printed import Printed, frame_of
-from gossamer.sim.errors import ResultsError, SimulationError, UnknownNameError
+from gossamer.sim.errors import SimulationError, UnknownNameError
 from gossamer.sim.results.held import held
 from gossamer.sim.results.overlay_files import MOST_NODES, read_snapshot, snapshot_rounds
 from gossamer.sim.results.results import SCENARIO_FILE, Results, whole_folder, write_results
 from gossamer.sim.results.tables import remarks, summary_table
-from gossamer.sim.study.contract import RunRecord
-from gossamer.sim.study.records import Measure
+from gossamer.sim.study.records import Measure, RunRecord
 from gossamer.sim.study.scenarios import PEERS, AnyStudy, study_of_values
 from gossamer.sim.study.watching import KIND, NODE, SOURCE, TARGET, Overlay
 
@@ -120,7 +119,7 @@ class SystemResult(Printed):
 
 
 class PeersResult(SystemResult):
-    """What a system of peers did; `gossamer.sim.studies.peers.measuring.measures` defines all."""
+    """What a system of peers did; `gossamer.sim.studies.peers.measuring.summary` defines all."""
 
     hit_ratio: float
     hit_ratio_worst_hour: float
@@ -160,13 +159,8 @@ class Run(Printed, Mapping[str, T_co], Generic[T_co]):
         summary: the content of ``summary.json``.
     """
 
-    def __init__(self, results: Results, record: RunRecord | None = None) -> None:
-        """Take over results.
-
-        Args:
-            results: its summary, and where tables and snapshots lie that are not in memory.
-            record: what the simulation left; ``results.path`` is removed with the run then.
-        """
+    def __init__(self, results: Results, record: RunRecord[Any] | None = None) -> None:
+        """Take over results; where a ``record`` has the tables, their folder goes with the run."""
         self._results = results
         self._held = record
         self.summary = results.summary
@@ -275,16 +269,12 @@ class Run(Printed, Mapping[str, T_co], Generic[T_co]):
             ResultsError: there is something in it, or it cannot be written.
         """
         path, kept = Path(folder), self._results.path
-        try:
-            with held(path):
-                if self._held is not None:
-                    write_results(self._held, path, pictures=pictures, beside=kept)
-                else:
-                    with whole_folder(path, replace=False) as new:
-                        shutil.copytree(kept, new, dirs_exist_ok=True)
-        except OSError as error:
-            reason = f"could not be written ({error.strerror or error})"
-            raise ResultsError(path, reason) from error
+        with written(path), held(path):
+            if self._held is not None:
+                write_results(self._held, path, pictures=pictures, beside=kept)
+            else:
+                with whole_folder(path, replace=False) as new:
+                    shutil.copytree(kept, new, dirs_exist_ok=True)
         return path
 
     def table_names(self, system: str) -> list[str]:
@@ -335,7 +325,7 @@ class Run(Printed, Mapping[str, T_co], Generic[T_co]):
             for name in self
         }
         text = self._results.path / SCENARIO_FILE
-        return _ReadRecord(
+        return RunRecord(
             scenario=self.scenario,
             scenario_text=text.read_text(encoding="utf-8") if text.is_file() else "",
             seed=self.seed,
@@ -347,19 +337,6 @@ class Run(Printed, Mapping[str, T_co], Generic[T_co]):
 
     def __rich__(self) -> RenderableType:
         return Group(summary_table(self.summary), *map(Text, remarks(self.summary)))
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class _ReadRecord:
-    """A `RunRecord` of a result folder."""
-
-    scenario: Mapping[str, Any]
-    scenario_text: str
-    seed: int
-    versions: Mapping[str, str]
-    wall_s: float
-    peak_rss_bytes: int
-    systems: Mapping[str, Any]
 
 
 class _Tables(Mapping[str, Any]):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
 import attrs
 
@@ -21,12 +20,10 @@ from gossamer.sim.results.overlay_files import (
     snapshot_rounds,
 )
 from gossamer.sim.results.results import Results, read_results
-from gossamer.sim.study.contract import AnyScenario, Study
-from gossamer.sim.study.records import Table
+from gossamer.sim.study.contract import AnyScenario
 from gossamer.sim.study.scenarios import study_of
 from gossamer.sim.study.watching import Watch, watched_by
 
-_PORTS = 65_535
 # In the folder of an unfinished run: how it is looked at.
 _REMEMBERED = "look.json"
 
@@ -52,12 +49,10 @@ def look_of(live: bool, port: int | None, snapshots: int | None, keep: str | Non
     """What options ask for.
 
     Raises:
-        ScenarioError: a port without the page, or no port; a period below a round.
+        ScenarioError: a port without the page; a period below a round.
     """
     if port is not None and not live:
         raise ScenarioError(None, "--live-port", port, "--live with it")
-    if port is not None and not 0 <= port <= _PORTS:
-        raise ScenarioError(None, "--live-port", port, f"a port from 0 to {_PORTS}")
     if snapshots is not None and snapshots < 1:
         raise ScenarioError(None, "--snapshots", snapshots, "a number of rounds from 1")
     names = () if keep is None else tuple(dict.fromkeys(one.strip() for one in keep.split(",")))
@@ -70,7 +65,7 @@ def check_look(look: Look, scenario: AnyScenario) -> None:
     Raises:
         ScenarioError: runs of its kind cannot be looked at, or have no such tables to keep.
     """
-    study: Study[Any, Any] = study_of(scenario)
+    study = study_of(scenario)
     asked: dict[str, object] = {"--live": look.live or None, "--snapshots": look.snapshots}
     for option, value in asked.items():
         if value is not None and not study.watched:
@@ -86,13 +81,8 @@ def check_look(look: Look, scenario: AnyScenario) -> None:
 def remembered(look: Look, folder: Path, *, resume: bool) -> Look:
     """How a run is looked at to its end: as it was begun, where a resumed one does not say.
 
-    Args:
-        look: what is asked for now.
-        folder: of the unfinished run, which remembers it.
-        resume: whether the run was begun before.
-
     Raises:
-        ResultsError: what the folder remembers is damaged.
+        ResultsError: what the ``folder`` of the unfinished run remembers is damaged.
         OSError: it cannot be written or read.
     """
     file = folder / _REMEMBERED
@@ -113,17 +103,12 @@ def remembered(look: Look, folder: Path, *, resume: bool) -> Look:
 
 @contextmanager
 def looked_at(scenario: AnyScenario, look: Look, snapshots: Path) -> Iterator[Watch | None]:
-    """A watch for a run, which writes snapshots and feeds the page if there is one.
-
-    Args:
-        scenario: of the run.
-        look: how it is looked at.
-        snapshots: the folder for snapshots.
+    """A watch for a run, which writes ``snapshots`` and feeds the page if there is one.
 
     Raises:
         SimulationError: the port of the page is taken.
     """
-    study: Study[Any, Any] = study_of(scenario)
+    study = study_of(scenario)
     if not study.watched:
         yield None
         return
@@ -139,12 +124,6 @@ def looked_at(scenario: AnyScenario, look: Look, snapshots: Path) -> Iterator[Wa
         yield watched_by(watches)
 
 
-def kept_tables(scenario: AnyScenario, record: Any, look: Look) -> Mapping[str, Table]:
-    """The further tables that are asked for, by name."""
-    study: Study[Any, Any] = study_of(scenario)
-    return {name: table for what in look.keep for name, table in study.keep(scenario, record, what)}
-
-
 def write_page_of(folder: Path, out: Path | None) -> Path:
     """Write the page that replays the run in a result folder; returns where it is.
 
@@ -154,7 +133,7 @@ def write_page_of(folder: Path, out: Path | None) -> Path:
     from gossamer.sim.results.page.page import write_page
 
     file = folder.absolute().with_name(f"{folder.absolute().name}.html") if out is None else out
-    with _written(file):
+    with written(file):
         write_page(read_results(folder), file)
     return file
 
@@ -164,12 +143,8 @@ def export_from(
 ) -> tuple[Path, str]:
     """Export an overlay of a result folder; returns the file, and what is in it in words.
 
-    Args:
-        folder: the results.
-        system: of them; the only one if None.
-        now: after which round; the last snapshot if None.
-        chosen: the format; that of the file's name if None.
-        out: the new file; one named after the results in the working directory if None.
+    What is None is the only system, the last snapshot, the format of the file's name, and a new
+    file named after the results in the working directory.
 
     Raises:
         ScenarioError: there is no such system, round or format.
@@ -182,7 +157,7 @@ def export_from(
     at = snapshot_rounds(results, name)[-1] if now is None else now
     default = Path(f"{folder.absolute().name}-{name}-{at}{SUFFIXES[found]}")
     file = default if out is None else out
-    with _written(file):
+    with written(file):
         export_overlay(overlay, found, file)
     links, nodes = len(overlay.links["source"]), len(overlay.nodes["node"])
     return file, f"{nodes:,} nodes and {links:,} links of {name} after round {at}"
@@ -199,7 +174,8 @@ def _system_of(results: Results, system: str | None) -> str:
 
 
 @contextmanager
-def _written(file: Path) -> Iterator[None]:
+def written(file: Path) -> Iterator[None]:
+    """Let failures of the disk within be `ResultsError` about a file or folder."""
     try:
         yield
     except OSError as error:

@@ -11,14 +11,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TextColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from gossamer.command.signals import ENDING, Stopped
@@ -44,9 +37,6 @@ def progress_bars(unit: str = "rounds", *, compiles: bool = True) -> Iterator[Ca
     On a terminal that is a bar a system; elsewhere it is a line now and then, see `ProgressLines`.
     Both show for how long nothing has been done yet, so that compiling is seen to go on.
 
-    Args:
-        unit: what is counted.
-        compiles: whether rules may have to be compiled first.
     """
     beginning = COMPILING if compiles else BEGUN
     if not sys.stderr.isatty():

@@ -21,11 +21,7 @@ from gossamer.sim.results.held import file_name, held
 from gossamer.sim.results.results import whole_folder
 from gossamer.sim.study.plot import PlotOptions, plots_as
 
-# Loaded by name when asked for: no other subcommand needs them.
-FIGURES_MODULE = "gossamer.sim.figures"
-BENCHMARKS_MODULE = "gossamer.sim.bench.benchmarks"
 CLAIMS_FILE = "claims.json"
-RUNNERS = "gossamer.runners"
 
 
 @contextmanager
@@ -43,7 +39,7 @@ def elsewhere(runner: str | None, address: str | None) -> Iterator[None]:
             raise ScenarioError(None, "--master", address, "--spark with it")
         yield
         return
-    found = entry_points(group=RUNNERS, name=runner)
+    found = entry_points(group="gossamer.runners", name=runner)
     if not found:
         expected = "gossamer to be installed, so that what runs tasks elsewhere is found"
         raise ScenarioError(None, f"--{runner}", True, expected)
@@ -52,12 +48,7 @@ def elsewhere(runner: str | None, address: str | None) -> Iterator[None]:
 
 
 def reproduce(
-    name: str,
-    out: Path | None,
-    *,
-    quick: bool,
-    processes: int,
-    plots: PlotOptions | None = None,
+    name: str, out: Path | None, *, quick: bool, processes: int, plots: PlotOptions | None = None
 ) -> None:
     """Reproduce the figures of a paper and print which of its claims hold.
 
@@ -65,7 +56,8 @@ def reproduce(
         ScenarioError: there are no figures of that name.
         ResultsError: ``out`` is taken.
     """
-    figures = import_module(FIGURES_MODULE).FIGURES
+    # By name when asked for, as benchmarks: no other subcommand needs them.
+    figures = import_module("gossamer.sim.figures").FIGURES
     _check_known("figures", [name], figures)
     folder = out if out is not None else free_folder(file_name(f"figures-{name}"))
     with held(folder), plots_as(plots or PlotOptions()), progress_bars("points") as show:
@@ -104,7 +96,7 @@ def measure_speed(
         ScenarioError: there is no benchmark of a name.
         ResultsError: ``out`` is taken.
     """
-    benchmarks = import_module(BENCHMARKS_MODULE)
+    benchmarks = import_module("gossamer.sim.bench.benchmarks")
     _check_known("bench", names, benchmarks.BENCHMARKS)
     with nullcontext() if out is None else held(out):
         chosen = list(names) or list(benchmarks.BENCHMARKS)

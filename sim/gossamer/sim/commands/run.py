@@ -11,7 +11,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +20,8 @@ import typer
 
 from gossamer.command.signals import exit_code_of
 from gossamer.command.waiting import waiting
-from gossamer.sim.commands.looking import (
-    Look,
-    check_look,
-    kept_tables,
-    looked_at,
-    remembered,
-)
-from gossamer.sim.commands.progress import Callback, progress_bars, stops_between_rounds
+from gossamer.sim.commands.looking import Look, check_look, looked_at, remembered
+from gossamer.sim.commands.progress import progress_bars, stops_between_rounds
 from gossamer.sim.errors import ResultsError, ScenarioError, SimulationError
 from gossamer.sim.results.held import UNFINISHED, file_name, held
 from gossamer.sim.results.results import check_destination, check_place, write_results
@@ -103,12 +97,7 @@ class Destination:
         )
 
     def claim(self, text: str) -> None:
-        """Take the place for a run of the scenario ``text``.
-
-        Raises:
-            ResultsError: results or an unfinished run are there already; they are untouched.
-            OSError: the place cannot be written to.
-        """
+        """Take the place for a run of the scenario ``text``; raises `ResultsError`, `OSError`."""
         check_destination(self.out)
         try:
             self.unfinished.mkdir()
@@ -205,7 +194,6 @@ class Options:
         plots: how to draw plots; no plots and no report if None.
         threads: of systems side by side, and of the nodes of one; see `simulate`.
         look: how the run is looked at.
-        progress: whether to show how far it is, on standard error.
     """
 
     out: Path | None = None
@@ -214,7 +202,6 @@ class Options:
     plots: PlotOptions | None = attrs.field(factory=PlotOptions)
     threads: int = 2
     look: Look = attrs.field(factory=Look)
-    progress: bool = True
 
 
 def run_scenario(scenario: AnyScenario, text: str, options: Options) -> None:
@@ -292,7 +279,7 @@ def _simulate_and_write(
     study = study_of(scenario)
     with (
         looked_at(scenario, options.look, place.snapshots) as watch,
-        _shown(study.progress_unit, study.compiles(scenario), options) as bars,
+        progress_bars(study.progress_unit, compiles=study.compiles(scenario)) as bars,
         stops_between_rounds(bars) if study.threaded else nullcontext(bars) as progress,
     ):
         execution = Execution(
@@ -303,21 +290,17 @@ def _simulate_and_write(
             watch=watch,
         )
         record = study.run(scenario, text, execution)
+    keep = options.look.keep
+    kept = (table for what in keep for table in study.keep(scenario, record, what))
     doing = "writing results" if options.plots is None else "drawing plots and writing results"
     with waiting(doing), plots_as(options.plots or PlotOptions()):
         return write_results(
             record,
             place.out,
             pictures=options.plots is not None,
-            tables=kept_tables(scenario, record, options.look),
+            tables=dict(kept),
             beside=place.snapshots,
         )
-
-
-def _shown(unit: str, compiles: bool, options: Options) -> AbstractContextManager[Callback]:
-    if not options.progress:
-        return nullcontext(lambda *_report: None)
-    return progress_bars(unit, compiles=compiles)
 
 
 def _what_is_kept(place: Destination) -> str:
@@ -349,10 +332,7 @@ def workload_overrides(
 ) -> dict[str, object]:
     """Values by dotted key, as `--set` has them, under those that are set.
 
-    Args:
-        scenario: the file, whose kind decides what is taken; that of peers without one.
-        folders: paths or URLs of workloads; one elsewhere is copied to this machine.
-        overrides: what is set, which comes before.
+    The kind of the file decides what is taken of ``folders``, paths or URLs of workloads.
 
     Raises:
         StorageError, ResultsError: there is no workload, or its storage fails.

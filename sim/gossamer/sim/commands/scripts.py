@@ -171,11 +171,10 @@ def simulate(
             )
             record = study.run(chosen, text, execution)
         return Run(Results(scratch, summarise(record)), record)
-    except MemoryError as error:
+    except BaseException as error:
         rmtree(scratch, ignore_errors=True)
-        raise SimulationError("the memory of this machine does not suffice") from error
-    except BaseException:
-        rmtree(scratch, ignore_errors=True)
+        if isinstance(error, MemoryError):
+            raise SimulationError("the memory of this machine does not suffice") from error
         raise
 
 
@@ -264,12 +263,7 @@ def compare(*runs: Run[Any] | str | Path) -> ComparedRuns:
 def scenario_meant(scenario: Any, keys: Mapping[str, Any]) -> tuple[AnyScenario, str]:
     """The scenario that is meant, and the text of its file.
 
-    Args:
-        scenario: as of `simulate`.
-        keys: as of `simulate`.
-
-    Raises:
-        ScenarioError: a key is unknown, or a value impossible.
+    Both arguments are those of `simulate`; raises `ScenarioError` as that does.
     """
     given = _plain(keys)
     left_out = {key: None for key, value in keys.items() if value is None}

@@ -93,21 +93,9 @@ def varied_text(condition: Sequence[tuple[str, Any]]) -> str:
 
 
 def run_sweep_file(
-    file: Path,
-    out: Path | None,
-    *,
-    resume: bool,
-    processes: int | None,
-    plots: PlotOptions | None,
+    file: Path, out: Path | None, *, resume: bool, processes: int | None, plots: PlotOptions | None
 ) -> None:
     """Run a sweep file and print the means over its seeds.
-
-    Args:
-        file: the sweep.
-        out: the new folder; a free one under results if None.
-        resume: go on with an unfinished sweep.
-        processes: points at a time; one a core if None.
-        plots: how to draw plots; none if None.
 
     Raises:
         ScenarioError: the file is no sweep, or a point of it no possible scenario.

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from gossamer.sim.results.tables import all_measures
-from gossamer.sim.study.contract import RunRecord
 from gossamer.sim.study.plot import Plot
+from gossamer.sim.study.records import RunRecord
 from gossamer.sim.study.scenarios import study_of_values
 
 _STYLE = """
@@ -38,13 +38,13 @@ _WIDE = frozenset({"overlay"})
 
 
 def write_report(
-    record: RunRecord, summary: Mapping[str, Any], plots: Sequence[Plot], file: Path
+    record: RunRecord[Any], summary: Mapping[str, Any], plots: Sequence[Plot], file: Path
 ) -> None:
     """Write the report of ``record``, whose measures are ``summary``, to ``file``."""
     file.write_text(report_html(record, summary, plots), encoding="utf-8")
 
 
-def report_html(record: RunRecord, summary: Mapping[str, Any], plots: Sequence[Plot]) -> str:
+def report_html(record: RunRecord[Any], summary: Mapping[str, Any], plots: Sequence[Plot]) -> str:
     """The report as one HTML document that refers to nothing outside itself.
 
     Args:

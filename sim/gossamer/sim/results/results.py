@@ -30,15 +30,14 @@ import numpy as np
 
 from gossamer.command.paths import foreign_storage
 from gossamer.sim.errors import ResultsError
-from gossamer.sim.study.contract import RunRecord
-from gossamer.sim.study.records import Column, Table
+from gossamer.sim.study.records import Column, RunRecord, SystemRecord, Table
 from gossamer.sim.study.scenarios import study_of_values
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def summarise(record: RunRecord) -> dict[str, Any]:
+def summarise(record: RunRecord[Any]) -> dict[str, Any]:
     """The content of ``summary.json``: plain values only, NaN and infinity replaced by None.
 
     Raises:
@@ -58,7 +57,7 @@ def summarise(record: RunRecord) -> dict[str, Any]:
     return plain
 
 
-def result_hash(record: RunRecord) -> str:
+def result_hash(record: RunRecord[Any]) -> str:
     """SHA-256, in hexadecimal, over everything in ``record`` that seed and scenario decide.
 
     Covers the tables, overlays and totals of every system and the seed; not wall-clock time,
@@ -162,7 +161,7 @@ def check_place(path: Path, *, resumed: bool = False) -> None:
 
 
 def write_results(
-    record: RunRecord,
+    record: RunRecord[Any],
     path: Path,
     *,
     resumed: bool = False,
@@ -377,7 +376,7 @@ def write_table(table: Table, file: Path) -> None:
     pq.write_table(pa.table(dict(table)), file, compression="zstd", write_page_checksum=True)
 
 
-def _write_pictures(record: RunRecord, summary: dict[str, Any], folder: Path) -> None:
+def _write_pictures(record: RunRecord[Any], summary: dict[str, Any], folder: Path) -> None:
     from gossamer.sim.results.plot_style import save_all
     from gossamer.sim.results.report import write_report
 

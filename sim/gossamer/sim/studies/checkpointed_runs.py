@@ -8,11 +8,14 @@ from itertools import count
 from threading import Thread
 from typing import Any, Final, Protocol, TypeVar
 
+import attrs
+
 from gossamer.sim.engine.windows.worker_threads import pinned, spread_over_cores
+from gossamer.sim.errors import ScenarioError
 from gossamer.sim.study.checkpoints import Checkpoints
 from gossamer.sim.study.contract import Execution
 from gossamer.sim.study.tasks import Progress, Task, run_tasks
-from gossamer.sim.study.watching import Watch, Watched
+from gossamer.sim.study.watching import Watched
 
 CHECKPOINT_EVERY_S: Final = 180.0
 # A run spends at most one part in so many of its time on checkpoints, however large they are.
@@ -29,42 +32,77 @@ class RoundByRound(Watched, Protocol):
     def run_round(self) -> None:
         """Run one round."""
 
+    def use_cores(self, cores: Sequence[int | None]) -> None:
+        """Run on these cores from now on; changes no result."""
+
     def kept(self) -> Any:
         """What a checkpoint keeps."""
 
+    def record(self) -> Any:
+        """What it leaves."""
 
-def run_to_end(
-    run: RoundByRound,
-    progress: Progress | None,
-    checkpoints: Checkpoints | None,
-    every_s: float,
-    watch: Watch | None = None,
-) -> None:
-    """Run all rounds that are left.
+
+def only(scenario: T, system: str) -> T:
+    """``scenario`` with that of its ``systems`` alone; raises `ScenarioError`."""
+    whole: Any = scenario
+    chosen = tuple(one for one in whole.systems if one.name == system)
+    if not chosen:
+        known = ", ".join(one.name for one in whole.systems)
+        raise ScenarioError(None, "system", system, f"one of {known}")
+    alone: T = attrs.evolve(whole, systems=chosen)
+    return alone
+
+
+def run_rounds(
+    scenario: Any, execution: Execution, begin: Callable[[Any, Any], RoundByRound], every_s: float
+) -> dict[str, Any]:
+    """The records of the systems of a scenario by name, each run to its end in a thread.
 
     Args:
-        run: the system.
-        progress: called at the beginning and after every round.
-        checkpoints: where to keep the run; nowhere if None.
-        every_s: wall-clock time between checkpoints, at least.
-        watch: called before the first of them and after every round.
+        scenario: with ``systems``.
+        execution: how to run. Each of its workers is kept on a core of its own where there are that
+            many cores; a single one is left to the operating system. Where there are fewer systems,
+            they share the rows of one, if its engine can (see `suits_windows`).
+        begin: makes the run of a system, of what a checkpoint has kept of it (None for nothing).
+        every_s: wall-clock time between checkpoints, at least; more where writing one takes so long
+            that it would be more than a twentieth of the run.
 
     Raises:
-        KeyboardInterrupt: from ``progress``, between two rounds; the run is kept.
+        ScenarioError: the checkpoints are of another scenario.
+        KeyboardInterrupt: from the progress, between two rounds; the runs are kept.
     """
+    folder = execution.checkpoint
+    checkpoints = Checkpoints(folder, scenario) if folder is not None else None
+
+    def run_one(system: Any, cores: Sequence[int | None]) -> Any:
+        resumes = checkpoints is not None and execution.resume
+        run = begin(system, checkpoints.load(system.name) if checkpoints and resumes else None)
+        run.use_cores(cores)
+        _run_to_end(run, execution, checkpoints, every_s)
+        return run.record()
+
+    records = _run_in_threads(run_one, scenario.systems, max(1, execution.workers))
+    return {system.name: record for system, record in zip(scenario.systems, records, strict=True)}
+
+
+def _run_to_end(
+    run: RoundByRound, execution: Execution, checkpoints: Checkpoints | None, every_s: float
+) -> None:
+    """Run all rounds that are left, and keep them where there are checkpoints."""
     started = saved = time.monotonic()
     pause = every_s
-    if watch is not None:
-        watch(run)
-    if progress is not None:
-        progress(run.name, run.round, run.rounds)
+
+    def report() -> None:
+        if execution.watch is not None:
+            execution.watch(run)
+        if execution.progress is not None:
+            execution.progress(run.name, run.round, run.rounds)
+
+    report()
     try:
         while not run.is_finished:
             run.run_round()
-            if watch is not None:
-                watch(run)
-            if progress is not None:
-                progress(run.name, run.round, run.rounds)
+            report()
             if checkpoints is not None and time.monotonic() - saved >= pause:
                 begun = time.monotonic()
                 checkpoints.save(run.name, run.kept())
@@ -78,19 +116,12 @@ def run_to_end(
         checkpoints.save(run.name, run.kept())
 
 
-def run_in_threads(
+def _run_in_threads(
     run_one: Callable[[S, Sequence[int | None]], T], systems: Sequence[S], threads: int
 ) -> list[T]:
-    """What ``run_one(system, cores)`` returns for each system, in their order.
+    """What ``run_one(system, cores)`` returns for each system, or what the first to fail raises.
 
-    Args:
-        run_one: runs a system with a thread for each of some cores; the first is the calling one's.
-        systems: so many of them run at a time as there are threads.
-        threads: divided among them where they are fewer.
-
-    Raises:
-        BaseException: what a run raised, of several that of the first system.
-        KeyboardInterrupt: at once, without waiting for the runs.
+    The first core is the calling thread's. Threads are divided among systems where these are fewer.
     """
     side_by_side = min(threads, len(systems))
     cores = spread_over_cores(threads)
@@ -140,9 +171,9 @@ def run_systems(
     """The records of systems, in the order of ``tasks``.
 
     Args:
-        tasks: by system, what runs it.
+        tasks: by system, what runs it; those that are kept are not run again on resuming.
         scenario: of the run, by which what is kept is known.
-        execution: how to run; those that are kept at its checkpoint are not run again on resuming.
+        execution: how to run.
         name: of all of them, for progress.
 
     Raises:

@@ -24,6 +24,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 import attrs
 from rich.console import RenderableType
 
+from gossamer.command.tables import FittingTable
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.study.plot import Drawing
 from gossamer.sim.study.records import Columns, Expected, Measure, Row, Table
@@ -48,49 +49,6 @@ class AnyScenario(Protocol):
         """Of everything random."""
 
 
-class SystemRecord(Protocol):
-    """What one system of a run leaves in memory."""
-
-    @property
-    def totals(self) -> Mapping[str, int | float]:
-        """Counts that enter the result hash, so that the seed alone must decide them."""
-
-    def tables(self) -> Iterable[tuple[str, Table]]:
-        """Every table with its name, always in the same order."""
-
-
-class RunRecord(Protocol):
-    """What a finished run leaves in memory."""
-
-    @property
-    def scenario(self) -> Mapping[str, Any]:
-        """The scenario as plain values, with its `kind` (of peers, without)."""
-
-    @property
-    def scenario_text(self) -> str:
-        """The scenario file."""
-
-    @property
-    def seed(self) -> int:
-        """Of everything random."""
-
-    @property
-    def versions(self) -> Mapping[str, str]:
-        """See `gossamer.sim.study.records.versions`."""
-
-    @property
-    def wall_s(self) -> float:
-        """Wall-clock time of the run."""
-
-    @property
-    def peak_rss_bytes(self) -> int:
-        """Largest resident memory of a process."""
-
-    @property
-    def systems(self) -> Mapping[str, SystemRecord]:
-        """The systems by name."""
-
-
 @attrs.frozen(kw_only=True)
 class Execution:
     """How to run, as opposed to what.
@@ -113,8 +71,18 @@ class Execution:
     watch: Watch | None = None
 
 
+def size_table(name: str, rows: Iterable[tuple[str, str]]) -> FittingTable:
+    """What `Study.preview` shows of a scenario of this name: labels and values."""
+    table = FittingTable(
+        title=f"{name}: would run", title_justify="left", title_style="bold", show_header=False
+    )
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
 S = TypeVar("S", bound=AnyScenario)
-R = TypeVar("R", bound=RunRecord)
+R = TypeVar("R")
 
 
 class Study(ABC, Generic[S, R]):

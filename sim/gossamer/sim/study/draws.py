@@ -27,7 +27,7 @@ def rows_from(first: int, count: int) -> Int64s:
     return np.arange(first, first + count, dtype=np.int64)
 
 
-def choices(seed: int, stream: int, rows: Int64s, column: int, options: int) -> Int64s:
+def choices(seed: int, stream: int, rows: Int64s, column: int, options: int | Int64s) -> Int64s:
     """One of ``options`` for each row, all of them equally likely: int64 below ``options``."""
     return (uniform(seed, stream, rows, column) * options).astype(np.int64)
 
@@ -40,13 +40,7 @@ def normal(seed: int, stream: int, rows: Int64s, column: int) -> Floats:
 
 
 def distinct_ranks(
-    seed: int,
-    stream: int,
-    rows: Int64s,
-    numbers: Int64s,
-    *,
-    places: int,
-    exponent: float,
+    seed: int, stream: int, rows: Int64s, numbers: Int64s, *, places: int, exponent: float
 ) -> Int64s:
     """Ranks by Zipf's law, as many for each row as ``numbers`` says, none twice in a row.
 
@@ -73,20 +67,10 @@ def distinct_ranks(
 def distinct_choices(
     seed: int, stream: int, rows: Int64s, numbers: Int64s, options: Int64s
 ) -> Int64s:
-    """Equally likely options, as many for each row as ``numbers`` says, none twice in a row.
-
-    Args:
-        seed, stream: of the draws.
-        rows: int64[n], row numbers.
-        numbers: int64[n], each at most what ``options`` says of the row.
-        options: int64[n], how many there are for a row.
-
-    Returns:
-        int64[n, most], most of ``numbers``; -1 beyond a row's number.
-    """
+    """Equally likely options, of which each row has as many as ``options`` says; as above."""
 
     def places(some: Int64s, column: int) -> Int64s:
-        return (uniform(seed, stream, rows[some], column) * options[some]).astype(np.int64)
+        return choices(seed, stream, rows[some], column, options[some])
 
     return _distinct(places, numbers)
 

@@ -90,10 +90,6 @@ def present_options() -> PlotOptions:
 def plot_options(formats: str | None, width: str | None) -> PlotOptions:
     """What words of a command line ask for; what is not said is as by default.
 
-    Args:
-        formats: such as "pdf,svg".
-        width: one of `WIDTHS`.
-
     Raises:
         ScenarioError: there is no such format or width.
     """

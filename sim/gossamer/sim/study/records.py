@@ -9,13 +9,15 @@ from __future__ import annotations
 import math
 import os
 import platform
+import re
 import resource
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Generic, Literal, NamedTuple, Protocol, TypeVar, get_args
 
 import attrs
 import numpy as np
@@ -86,10 +88,22 @@ def table_of_rows(
     }
 
 
+def message_table(names: Sequence[str], count: Column, size_bytes: Column) -> dict[str, Column]:
+    """The table of messages: by name, how many were taken, and their bytes."""
+    column = np.array(names, dtype=f"<U{max([1, *map(len, names)])}")
+    return {"message": column, "count": count, "size_bytes": size_bytes}
+
+
+def by_message(table: Table, column: str) -> dict[str, int]:
+    """A column of a `message_table`, by message."""
+    return dict(zip(table["message"].tolist(), table[column].tolist(), strict=True))
+
+
 # One measure of a run: what it is called, how it is printed and what it means.
 
 
 Kind = Literal["ratio", "number", "fine", "count"]
+Better = Literal["higher", "lower"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +123,7 @@ class Measure:
     key: str
     label: str
     kind: Kind
-    better: Literal["higher", "lower"] | None
+    better: Better | None
     meaning: str
     brief: bool = False
 
@@ -132,6 +146,26 @@ class Measure:
         if self.kind == "number":
             return f"{value:,.2f}"
         return f"{value:,.0f}"
+
+
+def measures_of(text: str) -> tuple[Measure, ...]:
+    """Measures as a text has them, in its order.
+
+    A line of each has its key and, behind a colon, label, kind, what is better (- for neither) and
+    perhaps "brief", with bars between them; indented below it stands its meaning.
+    """
+    found = []
+    for part in re.split(r"\n(?! )", textwrap.dedent(text).strip()):
+        head, *meaning = part.splitlines()
+        key, _, about = head.partition(": ")
+        label, kind, better, *brief = (one.strip() for one in about.split(" | "))
+        assert kind in get_args(Kind), kind
+        assert better in (*get_args(Better), "-"), better
+        assert brief in ([], ["brief"]), brief
+        told = " ".join(line.strip() for line in meaning)
+        typed: dict[str, Any] = {"kind": kind, "better": None if better == "-" else better}
+        found.append(Measure(key, label, **typed, meaning=told, brief=bool(brief)))
+    return tuple(found)
 
 
 # Statistics of the columns of tables, and the rows in which they are gathered.
@@ -273,3 +307,43 @@ def usable_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+# What runs leave in memory.
+
+
+class SystemRecord(Protocol):
+    """What one system of a run leaves in memory."""
+
+    @property
+    def totals(self) -> Mapping[str, int | float]:
+        """Counts that enter the result hash, so that the seed alone must decide them."""
+
+    def tables(self) -> Iterable[tuple[str, Table]]:
+        """Every table with its name, always in the same order."""
+
+
+One = TypeVar("One", bound=SystemRecord, covariant=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRecord(Generic[One]):
+    """What a finished run leaves in memory.
+
+    Attributes:
+        scenario: as plain values, with its `kind` (of peers, without).
+        scenario_text: its file.
+        seed: of everything random.
+        versions: see `versions`.
+        wall_s: wall-clock time of the run.
+        peak_rss_bytes: largest resident memory of a process.
+        systems: by name.
+    """
+
+    scenario: Mapping[str, Any]
+    scenario_text: str
+    seed: int
+    versions: Mapping[str, str] = field(default_factory=versions)
+    wall_s: float
+    peak_rss_bytes: int = field(default_factory=peak_memory_bytes)
+    systems: Mapping[str, One]

@@ -23,8 +23,8 @@ import attrs
 from gossamer.protocol.kernel.errors import choice
 from gossamer.sim.built_in_studies import IMPLIED, STUDIES
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.study.contract import AnyScenario, S, Study
-from gossamer.sim.study.scenario_format import Document, parse_document, read_text
+from gossamer.sim.study.contract import AnyScenario, Study
+from gossamer.sim.study.scenario_format import parse_document, read_text
 
 # Finds studies by the kind of their scenarios.
 #
@@ -102,8 +102,7 @@ def name_studies(named: Sequence[str]) -> None:
     """
     for text in named:
         _load(text)
-    known = [text for text in os.environ.get(NAMED, "").split(",") if text]
-    os.environ[NAMED] = ",".join(dict.fromkeys([*known, *named]))
+    os.environ[NAMED] = ",".join(dict.fromkeys([*named_studies(), *named]))
 
 
 def named_studies() -> list[str]:
@@ -163,12 +162,13 @@ _NO_OVERRIDES: Final[Mapping[str, object]] = MappingProxyType({})
 
 
 def read_scenario(
-    path: str | Path, overrides: Mapping[str, object] = _NO_OVERRIDES
+    path: str | Path | None, overrides: Mapping[str, object] = _NO_OVERRIDES
 ) -> tuple[AnyScenario, str]:
     """Read a scenario file of any kind.
 
     Args:
-        path: the file. Relative paths in it are relative to its folder.
+        path: the file. Relative paths in it are relative to its folder. Without one, all but
+            ``overrides`` has its default.
         overrides: values that replace those of the file, by dotted key, such as ``seed``,
             ``events.per_round`` or ``system.kindred.ring_links``. Relative paths among them are
             relative to the working folder.
@@ -180,46 +180,18 @@ def read_scenario(
     Raises:
         ScenarioError: the file is missing, unreadable, not TOML, or not a possible scenario.
     """
-    text, document = _parsed(Path(path))
-    try:
-        study = study_of_kind(overrides.get("kind", kind_of_document({**document, **overrides})))
-    except ScenarioError as error:
-        raise _placed(error, path, overrides) from None
-    return _scenario(study, Path(path), text, document, overrides)
-
-
-def default_scenario(overrides: Mapping[str, object] = _NO_OVERRIDES) -> tuple[AnyScenario, str]:
-    """The scenario without a file, in which all but ``overrides`` has its default; as above."""
-    study = study_of_kind(overrides.get("kind", kind_of_document(overrides)))
-    scenario = study.read({}, overrides)
-    return scenario, "# As run, from defaults.\n\n" + study.write(scenario)
-
-
-def read_scenario_of(
-    study: Study[S, Any], path: str | Path, overrides: Mapping[str, object] = _NO_OVERRIDES
-) -> tuple[S, str]:
-    """Read a scenario file of one study, as `read_scenario`."""
-    text, document = _parsed(Path(path))
-    return _scenario(study, Path(path), text, document, overrides)
-
-
-def _parsed(path: Path) -> tuple[str, Document]:
+    if path is None:
+        study = study_of_kind(overrides.get("kind", kind_of_document(overrides)))
+        scenario = study.read({}, overrides)
+        return scenario, "# As run, from defaults.\n\n" + study.write(scenario)
+    path = Path(path)
     text = read_text(path)
     document = parse_document(text, str(path))
     if {"scenario", "seeds"} <= document.keys():
         expected = "a scenario itself; 'gossamer sim sweep' takes a sweep of scenarios"
         raise ScenarioError(str(path), "scenario", document["scenario"], expected)
-    return text, document
-
-
-def _scenario(
-    study: Study[S, Any],
-    path: Path,
-    text: str,
-    document: Document,
-    overrides: Mapping[str, object],
-) -> tuple[S, str]:
     try:
+        study = study_of_kind(overrides.get("kind", kind_of_document({**document, **overrides})))
         relative = study.resolve_paths(document, path.absolute().parent)
         scenario = study.read(document, overrides)
     except ScenarioError as error:
@@ -230,7 +202,7 @@ def _scenario(
 
 
 @contextmanager
-def placed_errors(path: Path, overrides: Mapping[str, object]) -> Iterator[None]:
+def placed_errors(path: Path | None, overrides: Mapping[str, object]) -> Iterator[None]:
     """Let errors within about the scenario of a file name it, where they name no file.
 
     Those about options of the command line stay as they are.
@@ -238,7 +210,7 @@ def placed_errors(path: Path, overrides: Mapping[str, object]) -> Iterator[None]
     try:
         yield
     except ScenarioError as error:
-        if error.field.startswith("-"):
+        if path is None or error.field.startswith("-"):
             raise
         raise _placed(error, path, overrides) from error.__cause__
 
@@ -284,6 +256,19 @@ def number(expected: str, holds: Callable[[float], bool], *, optional: bool = Fa
         expected,
         optional,
     )
+
+
+def number_field(
+    expected: str, holds: Callable[[float], bool], *, default: Any, optional: bool = False
+) -> Any:
+    """A field of finite floats for which ``holds``, described as ``expected``."""
+    fits = number(expected, holds, optional=optional)
+    return attrs.field(default=default, converter=to_float, validator=fits)
+
+
+def share_field(default: float) -> Any:
+    """A field of shares from 0 to 1."""
+    return number_field("a share from 0 to 1", lambda share: 0 <= share <= 1, default=default)
 
 
 def one_of(*choices: str) -> Validator:

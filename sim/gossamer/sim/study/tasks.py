@@ -72,13 +72,8 @@ def run_tasks(
 ) -> list[T]:
     """Run ``tasks`` and return their outcomes in the same order.
 
-    Args:
-        tasks: what to run; each begins as soon as a process is free, in this order.
-        processes: how many run at a time.
-        progress: called with ``name``, tasks done and tasks in all; at the beginning and after
-            each task.
-        name: of what is run.
-        finished: called with each outcome as it comes.
+    Each begins as soon as one of the processes is free. ``progress`` is called with ``name``, tasks
+    done and tasks in all, at the beginning and after each task, ``finished`` with each outcome.
 
     Raises:
         SimulationError: a task failed, or its process; the others are given up.

@@ -17,7 +17,7 @@ from gossamer.sim.bench import benchmarks
 from gossamer.sim.results.held import file_name
 from gossamer.sim.studies.peers.inputs.scenario import Scenario, System
 from gossamer.sim.studies.peers.study import bytes_per_node
-from gossamer.sim.study.scenarios import default_scenario, read_scenario
+from gossamer.sim.study.scenarios import read_scenario
 from support.installed_command import MadeUpSimulation, unchanged
 from support.sim_commands import SCENARIO, printed_by, run_of, sim
 
@@ -202,12 +202,12 @@ def test_names_become_file_names() -> None:
 
 @pytest.mark.usefixtures("work")
 def test_what_is_not_set_has_its_default() -> None:
-    scenario, text = default_scenario({"nodes": 1e4, "events.per_round": 2})
+    scenario, text = read_scenario(None, {"nodes": 1e4, "events.per_round": 2})
     Path("d.toml").write_text(text)
     assert scenario == read_scenario("d.toml")[0]
     assert isinstance(scenario, Scenario)
     assert (scenario.nodes, scenario.rounds) == (10_000, Scenario().rounds)
-    assert default_scenario({"kind": "scot"})[0].kind == "scot"
+    assert read_scenario(None, {"kind": "scot"})[0].kind == "scot"
 
 
 @pytest.mark.usefixtures("work")

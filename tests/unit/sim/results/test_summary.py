@@ -17,14 +17,17 @@ from gossamer.protocol.kernel.errors import InvariantError
 from gossamer.sim.results.intervals import mser5
 from gossamer.sim.results.results import dump_json, result_hash, summarise
 from gossamer.sim.results.tables import measures_by_key
-from gossamer.sim.studies.peers.measuring.measures import MEASURES
 from gossamer.sim.studies.peers.measuring.records import (
     DELIVERY_COLUMNS,
     EVENT_COLUMNS,
     RunRecord,
     SystemRecord,
 )
-from gossamer.sim.studies.peers.measuring.summary import summarise_system, worst_hour_hit_ratio
+from gossamer.sim.studies.peers.measuring.summary import (
+    MEASURES,
+    summarise_system,
+    worst_hour_hit_ratio,
+)
 from gossamer.sim.study.records import check_table, empty_table, percentile
 from support.made_up_runs import made_up_run, made_up_system
 from support.sim_commands import printed_by

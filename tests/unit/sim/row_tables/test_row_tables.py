@@ -96,7 +96,7 @@ def test_vinifera_rows_are_those_of_a_simulation(spec: Subscriptions) -> None:
         assert events[f"value_{a}"] == simulated.events(0, 50)[:, a].tolist()
     assert subscriptions["constrained"] == constrained.ravel().tolist()
     assert subscriptions["node"] == np.repeat(np.arange(nodes), spec.per_node).tolist()
-    assert events["publisher"] == simulated.publisher_draws(0, 50).tolist()
+    assert events["publisher"] == simulated.publisher_rows(np.arange(50)).tolist()
 
 
 def test_events_without_correlation_fall_anywhere() -> None:

@@ -23,6 +23,7 @@ from gossamer.sim.studies.peers.measuring.records import SystemRecord
 from gossamer.sim.studies.peers.measuring.summary import HOUR_S, load_shares, summarise_system
 from gossamer.sim.studies.peers.study import simulate
 from gossamer.sim.study.checkpoints import Checkpoints
+from gossamer.sim.study.contract import Execution
 from gossamer.sim.study.records import Column, Table
 from gossamer.sim.study.tasks import Progress, Task, run_tasks
 
@@ -109,7 +110,7 @@ def measure(point: Point) -> Outcome:
     Raises:
         ScenarioError, CapacityError: as `simulate`.
     """
-    record = simulate(point.scenario, threads=1).systems[point.system]
+    record = simulate(point.scenario, execution=Execution(workers=1)).systems[point.system]
     summary = summarise_system(record)
     measures = {name: float(summary[name]) for name in _MEASURES}
     load = np.sort(record.nodes["load"])

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 from matplotlib.figure import Figure
 
 from gossamer.sim.results.plot_style import (
@@ -17,13 +16,11 @@ from gossamer.sim.results.plot_style import (
     new_figure,
     system_styles,
 )
-from gossamer.sim.studies.custom.records import (
-    OF_ALL,
-    CustomRecord,
-    sizes_by_message,
-)
+from gossamer.sim.studies.custom.records import OF_ALL, CustomRecord
 from gossamer.sim.studies.worlds.traffic_plots import Traffic, traffic_drawings
 from gossamer.sim.study.plot import Drawing
+from gossamer.sim.study.records import Column, by_message
+from gossamer.sim.study.watching import Floats
 
 # Plots that every run has, after which no plot of a measure is called.
 _OF_EVERY_RUN: Final = ("messages", "traffic", "traffic_by_message", "population")
@@ -34,12 +31,7 @@ _UNITS = ((_HOURS_FROM_S, "hours", 3600.0), (_MINUTES_FROM_S, "minutes", 60.0), 
 def drawings(
     systems: Mapping[str, CustomRecord], explained: Mapping[str, Any]
 ) -> Iterator[Drawing]:
-    """A plot of every measure of a run, and of its messages, traffic and population.
-
-    Args:
-        systems: the records by name.
-        explained: by measure of a protocol, its label and meaning.
-    """
+    """A plot of each measure, as ``explained``, and of messages, traffic and population."""
     names = dict.fromkeys(
         name for system in systems.values() for name in system.rounds if name not in OF_ALL
     )
@@ -59,7 +51,7 @@ def drawings(
         yield _drawing(systems, "population", "Population", "Nodes that are up.", populations)
 
 
-def _rate(record: CustomRecord) -> npt.NDArray[np.float64]:
+def _rate(record: CustomRecord) -> Floats:
     """float64[rounds + 1]: messages a node in the round before, NaN before the first."""
     up = np.maximum(record.rounds["population"][:-1], 1)
     return np.concatenate([[np.nan], np.diff(record.rounds["messages"]) / up])
@@ -71,7 +63,7 @@ def _traffic(record: CustomRecord) -> Traffic:
         rounds["time_s"][1:],
         np.diff(rounds["size_bytes"]).astype(np.float64),
         rounds["population"][:-1] * np.diff(rounds["time_s"]),
-        sizes_by_message(record),
+        by_message(record.messages, "size_bytes"),
     )
 
 
@@ -80,16 +72,13 @@ def _drawing(
     name: str,
     title: str,
     caption: str,
-    lines: Mapping[str, npt.NDArray[Any]],
+    lines: Mapping[str, Column],
 ) -> Drawing:
     return Drawing(name, title, caption, partial(_draw, systems, name, title, lines))
 
 
 def _draw(
-    systems: Mapping[str, CustomRecord],
-    name: str,
-    title: str,
-    lines: Mapping[str, npt.NDArray[Any]],
+    systems: Mapping[str, CustomRecord], name: str, title: str, lines: Mapping[str, Column]
 ) -> Figure:
     figure = new_figure()
     axes = figure.subplots()

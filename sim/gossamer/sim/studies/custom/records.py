@@ -3,41 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.sim.study.records import Measure, Table
+from gossamer.sim.study.records import Measure, RunRecord, Table, by_message, measures_of
 from gossamer.sim.study.watching import NODE, Course, Curve, Floats, Overlay, links_table, ratio
 
 # Before the names of logs, where they are tables.
 LOG: Final = "log_"
-MEASURES: Final = (
-    Measure("messages", "messages", "count", None, "Messages that nodes took.", brief=True),
-    Measure(
-        "size_bytes", "bytes", "count", None, "Bytes of these messages, as declared.", brief=True
-    ),
-    Measure(
-        "messages_per_node_and_round",
-        "messages a node and round",
-        "fine",
-        None,
-        "Messages taken, for each node that was up in each round.",
-        brief=True,
-    ),
-    Measure(
-        "bytes_per_node_and_second",
-        "bytes a node and second",
-        "fine",
-        None,
-        "Bytes taken, for each second that a node was up.",
-        brief=True,
-    ),
-    Measure("rounds_run", "rounds", "count", None, "Rounds that were run."),
-    Measure("population_final", "nodes up at the end", "count", None, "Nodes up at the end."),
-)
+MEASURES: Final = measures_of("""
+    messages: messages | count | - | brief
+        Messages that nodes took.
+    size_bytes: bytes | count | - | brief
+        Bytes of these messages, as declared.
+    messages_per_node_and_round: messages a node and round | fine | - | brief
+        Messages taken, for each node that was up in each round.
+    bytes_per_node_and_second: bytes a node and second | fine | - | brief
+        Bytes taken, for each second that a node was up.
+    rounds_run: rounds | count | -
+        Rounds that were run.
+    population_final: nodes up at the end | count | -
+        Nodes up at the end.
+""")
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -67,24 +57,13 @@ class CustomRecord:
     stopped: str | None
 
     def tables(self) -> Iterator[tuple[str, Table]]:
-        """Every table with its name, always in the same order."""
         yield "rounds", self.rounds
         yield "messages", self.messages
         yield "nodes", self.nodes
         yield from ((f"{LOG}{name}", self.logs[name]) for name in sorted(self.logs))
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class CustomRunRecord:
-    """A finished run, see `gossamer.sim.study.contract.RunRecord`."""
-
-    scenario: Mapping[str, Any]
-    scenario_text: str
-    seed: int
-    versions: Mapping[str, str]
-    wall_s: float
-    peak_rss_bytes: int
-    systems: Mapping[str, CustomRecord]
+CustomRunRecord: TypeAlias = RunRecord[CustomRecord]
 
 
 def summarise_system(record: CustomRecord) -> dict[str, Any]:
@@ -106,20 +85,12 @@ def summarise_system(record: CustomRecord) -> dict[str, Any]:
     return {
         **{name: float(rounds[name][-1]) for name in own},
         **known,
-        "by_message": dict(
-            zip(record.messages["message"].tolist(), record.messages["count"].tolist(), strict=True)
-        ),
-        "bytes_by_message": sizes_by_message(record),
+        "by_message": by_message(record.messages, "count"),
+        "bytes_by_message": by_message(record.messages, "size_bytes"),
         "stopped": record.stopped,
         "totals": dict(record.totals),
         "settings": dict(record.settings),
     }
-
-
-def sizes_by_message(record: CustomRecord) -> dict[str, int]:
-    """By message, the bytes that were taken of it."""
-    table = record.messages
-    return dict(zip(table["message"].tolist(), table["size_bytes"].tolist(), strict=True))
 
 
 OF_ALL: Final = ("round", "time_s", "population", "messages", "size_bytes")
@@ -129,35 +100,21 @@ def _ratio(part: float, whole: float) -> float:
     return part / whole if whole > 0 else float("nan")
 
 
-def message_table(messages: Mapping[str, int], size_bytes: Mapping[str, int]) -> Table:
-    """The table of messages."""
-    names = sorted(messages)
-    return {
-        "message": np.array(names, dtype=f"<U{max([1, *map(len, names)])}"),
-        "count": np.array([messages[name] for name in names], np.int64),
-        "size_bytes": np.array([size_bytes[name] for name in names], np.int64),
-    }
-
-
 # What a run of protocols of one's own was like, round by round, for whoever looks at it.
 
 
-_RATES: Final = {
-    "messages": Measure(
-        "messages", "messages a node and round", "fine", None, "Taken, for each node up."
-    ),
-    "size_bytes": Measure(
-        "size_bytes", "bytes a node and round", "fine", None, "Taken, for each node up."
-    ),
-}
+_RATES: Final = measures_of("""
+    messages: messages a node and round | fine | -
+        Taken, for each node up.
+    size_bytes: bytes a node and round | fine | -
+        Taken, for each node up.
+""")
 
 
 def course_of(rounds: Table, measures: Mapping[str, Any]) -> Course:
     """The course of a run, from its table of rounds.
 
-    Args:
-        rounds: see `CustomRecord`.
-        measures: of protocols, by name, as the scenario in ``summary.json`` has them.
+    ``measures`` are those of protocols, by name, as the scenario in ``summary.json`` has them.
     """
     return Course(
         rounds=rounds["round"].astype(np.int64),
@@ -170,12 +127,7 @@ def course_of(rounds: Table, measures: Mapping[str, Any]) -> Course:
 def overlay_of(
     links: Mapping[str, npt.NDArray[np.int64]], alive: npt.NDArray[np.bool_]
 ) -> Overlay | None:
-    """The overlay of the nodes that are up; None where nobody says what a link is.
-
-    Args:
-        links: pairs of rows by kind, int64[m, 2].
-        alive: bool[n].
-    """
+    """The overlay of the nodes that are up, of pairs of rows int64[m, 2] by kind; None of none."""
     if not links:
         return None
     kinds = np.repeat(np.arange(len(links)), [len(pairs) for pairs in links.values()])
@@ -192,8 +144,8 @@ def _curves(rounds: Table, measures: Mapping[str, Any]) -> Iterator[Curve]:
     for name, column in rounds.items():
         if name not in OF_ALL:
             yield Curve(Measure(name, **measures[name]), column.astype(np.float64))
-    for name, about in _RATES.items():
-        yield Curve(about, _rate(rounds[name], rounds["population"]))
+    for about in _RATES:
+        yield Curve(about, _rate(rounds[about.key], rounds["population"]))
 
 
 def _rate(sums: Any, population: Any) -> Floats:

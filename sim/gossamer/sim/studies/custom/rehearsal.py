@@ -20,11 +20,7 @@ from gossamer.sim.custom.simulation import Simulation
 from gossamer.sim.custom.tally import Taken
 from gossamer.sim.engine.latency import constant_latency
 from gossamer.sim.errors import ScenarioError, SimulationError
-from gossamer.sim.studies.custom.scenario import (
-    FORMAT,
-    CustomScenario,
-    CustomSystem,
-)
+from gossamer.sim.studies.custom.scenario import FORMAT, CustomScenario, CustomSystem
 from gossamer.sim.studies.custom.simulation import (
     attributes_of,
     conditions_of,

@@ -15,8 +15,11 @@ from gossamer.sim.studies.peers.inputs.changes import Turnover
 from gossamer.sim.studies.peers.inputs.scenario import (
     MOST_NODES,
     MOST_ROUNDS,
-    RESULT_NAMES,
     Churn,
+    check_distinct,
+    check_name_and_size,
+    check_system_name,
+    size_field,
 )
 from gossamer.sim.studies.worlds.attributes import FILE, Attribute
 from gossamer.sim.studies.worlds.network import ABSENT_IN_CYCLES, FILES, Link, check_absent
@@ -30,7 +33,14 @@ from gossamer.sim.study.scenario_format import (
     require_table,
     table_lines,
 )
-from gossamer.sim.study.scenarios import check, number, of_type, one_of, to_float, whole_field
+from gossamer.sim.study.scenarios import (
+    check,
+    number_field,
+    of_type,
+    one_of,
+    share_field,
+    whole_field,
+)
 
 KIND: Final = "protocol"
 ENGINES: Final = ("event", "windows", "cycle")
@@ -95,15 +105,7 @@ class CustomSystem:
     settings: Mapping[str, Any]
 
     def __attrs_post_init__(self) -> None:
-        well_formed = self.name and all(c.isalnum() or c in "-_." for c in self.name)
-        check(
-            bool(well_formed) and not self.name.startswith("."),
-            "system.name",
-            self.name,
-            "letters, digits, '-', '_' and '.', not beginning with '.'",
-        )
-        free = self.name.casefold() not in RESULT_NAMES
-        check(free, "system.name", self.name, "a name that results do not use for something else")
+        check_system_name(self.name)
 
 
 def system_of(name: str, protocol: ProtocolClass, given: Mapping[str, Any], prefix: str) -> Any:
@@ -115,11 +117,6 @@ def system_of(name: str, protocol: ProtocolClass, given: Mapping[str, Any], pref
 # Not the class itself: mypy does not see what that is called with.
 def _to_systems(systems: Iterable[CustomSystem]) -> tuple[CustomSystem, ...]:
     return tuple(systems)
-
-
-def _without_churn(default: int) -> Any:
-    """A default of runs without churn; with it, all of the trace is played (None)."""
-    return attrs.Factory(lambda self: default if self.churn is None else None, takes_self=True)
 
 
 @attrs.frozen(kw_only=True)
@@ -149,40 +146,26 @@ class CustomScenario:
     churn: Churn | None = None
     sessions: Sessions | None = None
     turnover: Turnover | None = None
-    nodes: int | None = whole_field(2, MOST_NODES, optional=True, default=_without_churn(1000))
-    rounds: int | None = whole_field(1, MOST_ROUNDS, optional=True, default=_without_churn(100))
-    round_s: float = attrs.field(
-        default=1.0,
-        converter=to_float,
-        validator=number("a time from 0.001 to 1000000 s", lambda time_s: 0.001 <= time_s <= 1e6),
+    nodes: int | None = size_field(2, MOST_NODES, 1000)
+    rounds: int | None = size_field(1, MOST_ROUNDS, 100)
+    round_s: float = number_field(
+        "a time from 0.001 to 1000000 s", lambda time_s: 0.001 <= time_s <= 1e6, default=1.0
     )
     seed: int = whole_field(0, (1 << 62) - 1, default=1)
     engine: str = attrs.field(default="event", validator=one_of(*ENGINES))
-    clock_drift: float = attrs.field(
-        default=0.0,
-        converter=to_float,
-        validator=number("a share from 0, below 1", lambda share: 0 <= share < 1),
+    clock_drift: float = number_field(
+        "a share from 0, below 1", lambda share: 0 <= share < 1, default=0.0
     )
-    leaving: float = attrs.field(
-        default=0.0,
-        converter=to_float,
-        validator=number("a share from 0 to 1", lambda share: 0 <= share <= 1),
-    )
+    leaving: float = share_field(0.0)
     network: Link = attrs.field(factory=Link)
     attributes: Mapping[str, Attribute] = attrs.field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
-        printable = self.name.isprintable() and bool(self.name.strip())
-        check(printable, "name", self.name, "one line of text, not empty")
-        for field in ("nodes", "rounds"):
-            given = self.churn is not None or getattr(self, field) is not None
-            check(given, field, None, f"a number of {field}, as there is no churn trace to tell it")
+        check_name_and_size(self)
         chosen = [one for one in ("churn", "sessions", "turnover") if getattr(self, one)]
         expected = "only one of [churn], [sessions] and [turnover], which say who is online"
         check(len(chosen) <= 1, ", ".join(chosen), chosen, expected)
-        names = [system.name for system in self.systems]
-        distinct = len({name.casefold() for name in names}) == len(names) > 0
-        check(distinct, "system.name", names, "a different name for every system")
+        check_distinct([system.name for system in self.systems])
         capacity, expected = self.network.event_capacity, "none where nodes take all messages"
         if capacity is not None:
             field = "network.event_capacity"

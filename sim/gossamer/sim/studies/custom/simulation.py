@@ -24,14 +24,8 @@ from gossamer.sim.custom.simulation import NO_CHANGES, Simulation
 from gossamer.sim.engine.event_loop import Transitions
 from gossamer.sim.engine.latency import Bandwidth, Latency, Sizes, least_ticks, make_sizes
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.studies.checkpointed_runs import CHECKPOINT_EVERY_S, run_in_threads, run_to_end
-from gossamer.sim.studies.custom.records import (
-    CustomRecord,
-    CustomRunRecord,
-    course_of,
-    message_table,
-    overlay_of,
-)
+from gossamer.sim.studies.checkpointed_runs import CHECKPOINT_EVERY_S, run_rounds
+from gossamer.sim.studies.custom.records import CustomRecord, CustomRunRecord, course_of, overlay_of
 from gossamer.sim.studies.custom.scenario import TIME_FOR_WINDOWS, CustomScenario, CustomSystem
 from gossamer.sim.studies.peers.running.population import changes_of, load_trace, size_of
 from gossamer.sim.studies.worlds.attributes import FILE, Attribute, Values
@@ -42,9 +36,8 @@ from gossamer.sim.studies.worlds.network import (
     make_latency,
     partitions,
 )
-from gossamer.sim.study.checkpoints import Checkpoints
 from gossamer.sim.study.contract import Execution
-from gossamer.sim.study.records import peak_memory_bytes, versions
+from gossamer.sim.study.records import message_table
 from gossamer.sim.study.watching import Course, Overlay
 
 
@@ -85,11 +78,7 @@ class CustomRun:
     """
 
     def __init__(
-        self,
-        scenario: CustomScenario,
-        system: CustomSystem,
-        prepared: Prepared,
-        kept: Any = None,
+        self, scenario: CustomScenario, system: CustomSystem, prepared: Prepared, kept: Any = None
     ) -> None:
         self.system = system
         conditions, changes = conditions_of(scenario, prepared, system)
@@ -103,39 +92,31 @@ class CustomRun:
 
     @property
     def name(self) -> str:
-        """Of the system."""
         return self.system.name
 
     @property
     def round(self) -> int:
-        """Rounds run so far."""
         return self.simulation.round
 
     @property
     def rounds(self) -> int:
-        """Rounds to run."""
         return self.simulation.rounds
 
     @property
     def is_finished(self) -> bool:
-        """Whether there is nothing more to run."""
         return self.simulation.is_finished
 
     def run_round(self) -> None:
-        """Run one round."""
         self.simulation.run_round()
 
     def use_cores(self, cores: Sequence[int | None]) -> None:
-        """Run with a thread for each of these cores from now on; changes no result."""
         self._driver.use_cores(cores)
 
     @property
     def size(self) -> int:
-        """How many nodes there are, up or not."""
         return len(self._driver.alive)
 
     def course(self) -> Course:
-        """What happened so far."""
         measures = {name: about_measure(one) for name, one in self._declared.measures.items()}
         return course_of(self.simulation.table(), measures)
 
@@ -144,17 +125,20 @@ class CustomRun:
         return overlay_of(self.simulation.links(), self._driver.alive)
 
     def kept(self) -> Any:
-        """What a checkpoint keeps."""
         return self.simulation.dynamic_state()
 
     def record(self) -> CustomRecord:
-        """What has happened so far."""
         driver, traffic = self._driver, self._driver.traffic()
+        names = sorted(traffic.messages)
+        taken = (
+            np.array([of[name] for name in names], np.int64)
+            for of in (traffic.messages, traffic.size_bytes)
+        )
         return CustomRecord(
             name=self.name,
             settings={"protocol": self.system.protocol.label, **self.system.settings},
             rounds=self.simulation.table(),
-            messages=message_table(traffic.messages, traffic.size_bytes),
+            messages=message_table(names, *taken),
             nodes={
                 "node": np.arange(len(driver.alive)),
                 "up": driver.alive.copy(),
@@ -175,13 +159,7 @@ def simulate_custom(
     *,
     checkpoint_every_s: float = CHECKPOINT_EVERY_S,
 ) -> CustomRunRecord:
-    """Run a scenario to its end.
-
-    Args:
-        scenario: what to run.
-        text: the file that it was read from, kept with the results.
-        execution: how to run.
-        checkpoint_every_s: wall-clock time between checkpoints, at least.
+    """Run a scenario to its end; ``text`` is that of its file.
 
     Raises:
         ScenarioError: the scenario cannot be run, or the checkpoints are of another one.
@@ -189,26 +167,18 @@ def simulate_custom(
         ProtocolError: a rule did what rules may not.
     """
     started = time.monotonic()
-    how = execution or Execution()
-    checkpoints = Checkpoints(how.checkpoint, scenario) if how.checkpoint is not None else None
     prepared = prepare(scenario)
 
-    def run_one(system: CustomSystem, cores: Sequence[int | None]) -> CustomRecord:
-        kept = checkpoints.load(system.name) if checkpoints and how.resume else None
-        run = CustomRun(scenario, system, prepared, kept)
-        run.use_cores(cores)
-        run_to_end(run, how.progress, checkpoints, checkpoint_every_s, how.watch)
-        return run.record()
+    def begin(system: CustomSystem, kept: Any) -> CustomRun:
+        return CustomRun(scenario, system, prepared, kept)
 
-    records = run_in_threads(run_one, scenario.systems, max(1, how.workers))
+    systems = run_rounds(scenario, execution or Execution(), begin, checkpoint_every_s)
     return CustomRunRecord(
         scenario=described(scenario, prepared),
         scenario_text=text,
         seed=scenario.seed,
-        versions=versions(),
         wall_s=time.monotonic() - started,
-        peak_rss_bytes=peak_memory_bytes(),
-        systems={record.name: record for record in records},
+        systems=systems,
     )
 
 
@@ -254,12 +224,7 @@ def described(scenario: CustomScenario, prepared: Prepared) -> dict[str, Any]:
 
 def about_measure(one: MeasureOf) -> dict[str, Any]:
     """A measure of a protocol as plain values."""
-    return {
-        "label": one.label,
-        "kind": one.kind,
-        "better": one.better,
-        "meaning": one.meaning,
-    }
+    return {"label": one.label, "kind": one.kind, "better": one.better, "meaning": one.meaning}
 
 
 def make_driver(
@@ -323,10 +288,7 @@ def conditions_of(
 
 
 def _world_of(
-    scenario: CustomScenario,
-    system: CustomSystem,
-    up: npt.NDArray[np.bool_] | None,
-    nodes: int,
+    scenario: CustomScenario, system: CustomSystem, up: npt.NDArray[np.bool_] | None, nodes: int
 ) -> Conditions:
     """The conditions of so many nodes; the first ones are the same whatever their number."""
     link, seed = scenario.network, scenario.seed

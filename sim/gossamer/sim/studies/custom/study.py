@@ -7,7 +7,6 @@ from html import escape
 from types import MappingProxyType
 from typing import Any, Final
 
-import attrs
 import numpy as np
 import psutil
 from rich.console import Group, RenderableType
@@ -20,6 +19,7 @@ from gossamer.sim.engine.latency import Latency
 from gossamer.sim.engine.windows.window_engine import suits_windows
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.results.report import table_html
+from gossamer.sim.studies.checkpointed_runs import only
 from gossamer.sim.studies.custom.records import (
     LOG,
     MEASURES,
@@ -29,16 +29,11 @@ from gossamer.sim.studies.custom.records import (
     summarise_system,
 )
 from gossamer.sim.studies.custom.rehearsal import rehearse
-from gossamer.sim.studies.custom.scenario import (
-    FORMAT,
-    KIND,
-    CustomScenario,
-    CustomSystem,
-)
+from gossamer.sim.studies.custom.scenario import FORMAT, KIND, CustomScenario, CustomSystem
 from gossamer.sim.studies.custom.simulation import Prepared, prepare, simulate_custom
 from gossamer.sim.studies.worlds.network import make_latency
 from gossamer.sim.studies.worlds.sessions import latency_words, network_words
-from gossamer.sim.study.contract import Execution, Study
+from gossamer.sim.study.contract import Execution, Study, size_table
 from gossamer.sim.study.plot import Drawing
 from gossamer.sim.study.records import (
     REAL,
@@ -80,17 +75,13 @@ def _bytes_a_node(system: CustomSystem) -> int:
     declared = system.protocol.declared
     if issubclass(declared.owner, Node):
         return _PLAIN_NODE_BYTES
-    sizes = [
-        sum(array.nbytes for _, array in arrays_of(_state_of(system, nodes))) for nodes in (2, 3)
-    ]
-    return int(np.diff(sizes)[0]) + _ENGINE_BYTES
-
-
-def _state_of(system: CustomSystem, nodes: int) -> Any:
-    declared = system.protocol.declared
     named = [name for part in parts_of(declared) for name in part.declared.attributes]
-    attributes = {name: np.zeros(nodes) for name in named}
-    return make_state(declared, nodes, system.settings, 1, attributes)
+    sizes = []
+    for nodes in (2, 3):
+        attributes = {name: np.zeros(nodes) for name in named}
+        state = make_state(declared, nodes, system.settings, 1, attributes)
+        sizes.append(sum(array.nbytes for _, array in arrays_of(state)))
+    return sizes[1] - sizes[0] + _ENGINE_BYTES
 
 
 def _engine_words(scenario: CustomScenario, latency: Latency) -> str:
@@ -102,19 +93,15 @@ def _engine_words(scenario: CustomScenario, latency: Latency) -> str:
 
 def preview_table(scenario: CustomScenario, prepared: Prepared) -> Group:
     """What would run, for people."""
-    sizes = FittingTable(
-        title=f"{scenario.name}: would run",
-        title_justify="left",
-        title_style="bold",
-        show_header=False,
-    )
-    sizes.add_row("nodes", f"{prepared.nodes:,}")
-    sizes.add_row("rounds", f"at most {prepared.rounds:,}, of {scenario.round_s:g} s")
     latency = make_latency(scenario.network, prepared.nodes, scenario.seed)
-    sizes.add_row("engine", _engine_words(scenario, latency))
-    sizes.add_row("latency", latency_words(latency, prepared.nodes, scenario.seed))
-    sizes.add_row("links", network_words(scenario.network))
-    sizes.add_row("memory", f"about {bytes_of(scenario, prepared.nodes) / 2**20:,.0f} MiB")
+    rows = [
+        ("nodes", f"{prepared.nodes:,}"),
+        ("rounds", f"at most {prepared.rounds:,}, of {scenario.round_s:g} s"),
+        ("engine", _engine_words(scenario, latency)),
+        ("latency", latency_words(latency, prepared.nodes, scenario.seed)),
+        ("links", network_words(scenario.network)),
+        ("memory", f"about {bytes_of(scenario, prepared.nodes) / 2**20:,.0f} MiB"),
+    ]
     systems = FittingTable("system", "protocol", "written as", "settings", "messages (bytes)")
     for system in scenario.systems:
         declared = system.protocol.declared
@@ -126,7 +113,7 @@ def preview_table(scenario: CustomScenario, prepared: Prepared) -> Group:
             ", ".join(f"{name} = {value}" for name, value in system.settings.items()),
             ", ".join(f"{name} ({one.size_bytes})" for name, one in declared.messages.items()),
         )
-    return Group(sizes, systems)
+    return Group(size_table(scenario.name, rows), systems)
 
 
 class CustomStudy(Study[CustomScenario, CustomRunRecord]):
@@ -153,12 +140,7 @@ class CustomStudy(Study[CustomScenario, CustomRunRecord]):
         return not all(issubclass(owner, Node) for owner in owners)
 
     def alone(self, scenario: CustomScenario, system: str) -> CustomScenario:
-        chosen = tuple(one for one in scenario.systems if one.name == system)
-        if not chosen:
-            known = ", ".join(one.name for one in scenario.systems)
-            raise ScenarioError(None, "system", system, f"one of {known}")
-        alone: CustomScenario = attrs.evolve(scenario, systems=chosen)
-        return alone
+        return only(scenario, system)
 
     def check(self, scenario: CustomScenario) -> int:
         prepared = prepare(scenario)

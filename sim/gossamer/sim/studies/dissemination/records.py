@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import attrs
@@ -24,7 +25,7 @@ from gossamer.protocol.dissemination.grouping import Mergers
 from gossamer.protocol.dissemination.strategies import Routes, route_groups
 from gossamer.sim.studies.dissemination.strategies import Outcome, Setting
 from gossamer.sim.studies.dissemination.topologies import Topology
-from gossamer.sim.study.records import Column, Measure, Table
+from gossamer.sim.study.records import Column, Measure, RunRecord, Table
 
 # Trees of a strategy that are kept for pictures, those that carry most.
 PICTURED = 2
@@ -70,29 +71,11 @@ class StrategyRecord:
             yield name, getattr(self, name)
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class TreesRunRecord:
-    """A finished run: the same documents carried by several strategies' trees.
+@dataclass(frozen=True, kw_only=True)
+class TreesRunRecord(RunRecord[StrategyRecord]):
+    """A finished run, with the ``topology`` of its brokers for pictures."""
 
-    Attributes:
-        scenario: the scenario as plain values.
-        scenario_text: the scenario file as the user wrote it.
-        seed: of everything random.
-        versions: of gossamer, Python and the libraries that matter.
-        wall_s: wall-clock time of the run.
-        peak_rss_bytes: largest resident memory of a process.
-        topology: the brokers, for pictures.
-        systems: the strategies by name.
-    """
-
-    scenario: Mapping[str, Any]
-    scenario_text: str
-    seed: int
-    versions: Mapping[str, str]
-    wall_s: float
-    peak_rss_bytes: int
     topology: Topology
-    systems: Mapping[str, StrategyRecord]
 
 
 def strategy_record(

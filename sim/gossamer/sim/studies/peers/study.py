@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.state.state import make_state
 from gossamer.sim.churn import ChurnTrace
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.studies.checkpointed_runs import CHECKPOINT_EVERY_S, run_in_threads, run_to_end
+from gossamer.sim.studies.checkpointed_runs import CHECKPOINT_EVERY_S, only, run_rounds
 from gossamer.sim.studies.peers.inputs.changes import Drift
 from gossamer.sim.studies.peers.inputs.own_tables import content_of
 from gossamer.sim.studies.peers.inputs.own_workload import KIND as WORKLOAD_KIND
@@ -33,7 +33,6 @@ from gossamer.sim.studies.peers.inputs.scenario import (
 )
 from gossamer.sim.studies.peers.inputs.scenario_file import FORMAT
 from gossamer.sim.studies.peers.measuring.kept_workload import KEEPABLE, kept_tables
-from gossamer.sim.studies.peers.measuring.measures import MEASURES
 from gossamer.sim.studies.peers.measuring.overlay_measures import course_of, places_of
 from gossamer.sim.studies.peers.measuring.records import (
     TRAFFIC_TABLES,
@@ -42,6 +41,7 @@ from gossamer.sim.studies.peers.measuring.records import (
     restored,
 )
 from gossamer.sim.studies.peers.measuring.summary import (
+    MEASURES,
     ROW_ORDER,
     TABLES,
     outgrown,
@@ -52,12 +52,10 @@ from gossamer.sim.studies.peers.running.preparation import prepare
 from gossamer.sim.studies.peers.running.system_run import SystemRun
 from gossamer.sim.studies.worlds.network import make_latency
 from gossamer.sim.studies.worlds.sessions import latency_words, network_words
-from gossamer.sim.study.checkpoints import Checkpoints
-from gossamer.sim.study.contract import Execution, Study
+from gossamer.sim.study.contract import Execution, Study, size_table
 from gossamer.sim.study.plot import Drawing
-from gossamer.sim.study.records import Columns, Row, Table, peak_memory_bytes, versions
-from gossamer.sim.study.tasks import Progress
-from gossamer.sim.study.watching import Course, Floats, Watch
+from gossamer.sim.study.records import Columns, Row, Table
+from gossamer.sim.study.watching import Course, Floats
 
 # What a scenario would run: checked against its trace and the machine, shown as a table.
 
@@ -126,14 +124,7 @@ def preview(scenario: Scenario) -> Preview:
 
 def preview_table(seen: Preview) -> Group:
     """What ``seen`` says, for people."""
-    sizes = FittingTable(
-        title=f"{seen.scenario.name}: would run",
-        title_justify="left",
-        title_style="bold",
-        show_header=False,
-    )
-    for label, value in _size_rows(seen):
-        sizes.add_row(label, value)
+    sizes = size_table(seen.scenario.name, _size_rows(seen))
     systems = FittingTable("system", "preset", "settings of its own")
     for system in seen.scenario.systems:
         systems.add_row(system.name, system.preset, _differences(seen, system))
@@ -267,32 +258,11 @@ def _gib(count: int) -> str:
 def simulate(
     scenario: Scenario,
     text: str = "",
+    execution: Execution | None = None,
     *,
-    progress: Progress | None = None,
-    checkpoint: Path | None = None,
-    resume: bool = False,
-    threads: int = 2,
     checkpoint_every_s: float = CHECKPOINT_EVERY_S,
-    watch: Watch | None = None,
 ) -> RunRecord:
-    """Run a scenario to its end.
-
-    Args:
-        scenario: what to run.
-        text: the file that it was read from, kept with the results.
-        progress: called with a system's name, rounds done and rounds in all; at the beginning
-            and after every round.
-        checkpoint: folder for checkpoints, written every ``checkpoint_every_s`` seconds and
-            removed by whoever writes the results; none are written if None.
-        resume: go on from the checkpoints in that folder.
-        threads: how many there are, each kept on a core of its own where there are that many
-            cores; a single one is left to the operating system. So many systems run at a time;
-            where there are fewer, threads share the rows of one, if the windows engine runs it
-            (see `suits_windows`). Changes no result.
-        checkpoint_every_s: wall-clock time between checkpoints; more where writing one takes so
-            long that it would be more than a twentieth of the run.
-        watch: looks at each system between two rounds, see `gossamer.sim.study.watching`; changes
-            no result.
+    """Run a scenario to its end; ``text`` is that of its file.
 
     Raises:
         ScenarioError: the scenario cannot be run, see `prepare`, or the checkpoints are of
@@ -300,25 +270,18 @@ def simulate(
         CapacityError: a table was too small for the run.
     """
     started = time.monotonic()
-    checkpoints = Checkpoints(checkpoint, scenario) if checkpoint is not None else None
     trace = prepare(scenario).trace
 
-    def run_one(system: System, cores: Sequence[int | None]) -> SystemRun:
-        kept: SystemRun | None = checkpoints.load(system.name) if checkpoints and resume else None
-        run = SystemRun(scenario, system, trace) if kept is None else kept
-        run.use_cores(cores)
-        run_to_end(run, progress, checkpoints, checkpoint_every_s, watch)
-        return run
+    def begin(system: System, kept: SystemRun | None) -> SystemRun:
+        return SystemRun(scenario, system, trace) if kept is None else kept
 
-    runs = run_in_threads(run_one, scenario.systems, max(1, threads))
+    systems = run_rounds(scenario, execution or Execution(), begin, checkpoint_every_s)
     return RunRecord(
         scenario=_described(scenario, trace),
         scenario_text=text,
         seed=scenario.seed,
-        versions=versions(),
         wall_s=time.monotonic() - started,
-        peak_rss_bytes=peak_memory_bytes(),
-        systems={run.system.name: run.record() for run in runs},
+        systems=systems,
     )
 
 
@@ -356,12 +319,7 @@ class PeersStudy(Study[Scenario, RunRecord]):
     tables = TABLES
 
     def alone(self, scenario: Scenario, system: str) -> Scenario:
-        chosen = tuple(one for one in scenario.systems if one.name == system)
-        if not chosen:
-            known = ", ".join(one.name for one in scenario.systems)
-            raise ScenarioError(None, "system", system, f"one of {known}")
-        alone: Scenario = attrs.evolve(scenario, systems=chosen)
-        return alone
+        return only(scenario, system)
 
     def taken_from(self, kind: str, folder: Path) -> Mapping[str, object]:
         """Subscriptions and events of a workload "vinifera", or the trace of one of churn."""
@@ -376,15 +334,7 @@ class PeersStudy(Study[Scenario, RunRecord]):
         return preview_table(preview(scenario))
 
     def run(self, scenario: Scenario, text: str, execution: Execution) -> RunRecord:
-        return simulate(
-            scenario,
-            text,
-            progress=execution.progress,
-            checkpoint=execution.checkpoint,
-            resume=execution.resume,
-            threads=execution.workers,
-            watch=execution.watch,
-        )
+        return simulate(scenario, text, execution)
 
     def summarise(self, system: Any) -> dict[str, Any]:
         return summarise_system(system)

@@ -7,13 +7,13 @@ one length. Times are seconds of simulated time since publishers began.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import attrs
 import numpy as np
 
 from gossamer.sim.studies.scot.burst import FIRST, MINUTE, SECOND, Burst, BurstResult
-from gossamer.sim.study.records import Measure, Table
+from gossamer.sim.study.records import Measure, RunRecord, Table
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -82,27 +82,7 @@ class RoutingRecord:
         yield "subscriptions", {"delay_s": result.subscription_delays / SECOND}
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class ScotRunRecord:
-    """A finished run: the same burst under several ways of routing.
-
-    Attributes:
-        scenario: the scenario as plain values.
-        scenario_text: the scenario file as the user wrote it.
-        seed: of everything random.
-        versions: of gossamer, Python and the libraries that matter.
-        wall_s: wall-clock time of the run.
-        peak_rss_bytes: largest resident memory of a process.
-        systems: the ways of routing by name.
-    """
-
-    scenario: Mapping[str, Any]
-    scenario_text: str
-    seed: int
-    versions: Mapping[str, str]
-    wall_s: float
-    peak_rss_bytes: int
-    systems: Mapping[str, RoutingRecord]
+ScotRunRecord: TypeAlias = RunRecord[RoutingRecord]
 
 
 def summarise_routing(record: RoutingRecord) -> dict[str, Any]:

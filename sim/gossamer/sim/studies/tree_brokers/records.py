@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import attrs
 import numpy as np
@@ -29,6 +29,7 @@ from gossamer.sim.study.records import (
     Expected,
     Measure,
     Row,
+    RunRecord,
     Table,
     distribution,
     gini,
@@ -75,27 +76,7 @@ class CoveringRecord:
         yield "aggregates", self.aggregates
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class BrokerRunRecord:
-    """A finished run: one burst under several coverings.
-
-    Attributes:
-        scenario: the scenario as plain values.
-        scenario_text: the scenario file as the user wrote it.
-        seed: of everything random.
-        versions: of gossamer, Python and the libraries that matter.
-        wall_s: wall-clock time of the run.
-        peak_rss_bytes: largest resident memory of a process.
-        systems: the coverings by name.
-    """
-
-    scenario: Mapping[str, Any]
-    scenario_text: str
-    seed: int
-    versions: Mapping[str, str]
-    wall_s: float
-    peak_rss_bytes: int
-    systems: Mapping[str, CoveringRecord]
+BrokerRunRecord: TypeAlias = RunRecord[CoveringRecord]
 
 
 def restored(name: str, summary: Mapping[str, Any], tables: Mapping[str, Table]) -> CoveringRecord:

@@ -10,11 +10,9 @@ from typing import ClassVar
 
 import attrs
 
-from gossamer.sim.study.scenarios import check, number, to_float, whole_field
+from gossamer.sim.study.scenarios import check, number_field, share_field, whole_field
 
 MOST_CHANGES = 1_000_000
-
-_SHARE = number("a share from 0 to 1", lambda share: 0 <= share <= 1)
 
 
 @attrs.frozen(kw_only=True)
@@ -35,16 +33,14 @@ class Drift:
 
     section: ClassVar[str] = "drift."
 
-    every_s: float = attrs.field(
-        default=3600.0,
-        converter=to_float,
-        validator=number("a time above 0, at most 1e9 s", lambda time_s: 0 < time_s <= 1e9),
+    every_s: float = number_field(
+        "a time above 0, at most 1e9 s", lambda time_s: 0 < time_s <= 1e9, default=3600.0
     )
-    replaced: float = attrs.field(default=0.0, converter=to_float, validator=_SHARE)
-    shifted: float = attrs.field(default=0.0, converter=to_float, validator=_SHARE)
-    shift: float = attrs.field(default=0.01, converter=to_float, validator=_SHARE)
-    event_shift: float = attrs.field(default=0.0, converter=to_float, validator=_SHARE)
-    late: float = attrs.field(default=0.0, converter=to_float, validator=_SHARE)
+    replaced: float = share_field(0.0)
+    shifted: float = share_field(0.0)
+    shift: float = share_field(0.01)
+    event_shift: float = share_field(0.0)
+    late: float = share_field(0.0)
     late_changes: int = whole_field(1, MOST_CHANGES, default=1)
 
     def __attrs_post_init__(self) -> None:
@@ -63,8 +59,6 @@ class Turnover:
 
     section: ClassVar[str] = "turnover."
 
-    share: float = attrs.field(
-        default=0.5,
-        converter=to_float,
-        validator=number("a number above 0, at most 60", lambda share: 0 < share <= 60),
+    share: float = number_field(
+        "a number above 0, at most 60", lambda share: 0 < share <= 60, default=0.5
     )

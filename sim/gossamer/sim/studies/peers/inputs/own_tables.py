@@ -29,12 +29,11 @@ import pyarrow.parquet as pq
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.peers.inputs.workload import to_ring
+from gossamer.sim.study.draws import Floats, Int64s
 
 # Parquet files of the user's own: columns of known names and types, read strictly.
 
 
-Int64s = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 
@@ -85,12 +84,7 @@ class OwnTable:
 
 
 def read_own(path: Path, wholes: Sequence[str], numbers: Sequence[str]) -> OwnTable:
-    """The columns of a file, each of which has to be known.
-
-    Args:
-        path: of the file.
-        wholes: names of columns of whole numbers.
-        numbers: names of columns of numbers.
+    """The columns of a file, each of which has to be known by name.
 
     Raises:
         ScenarioError: there is no such file, it is damaged, has no rows, or a column that is not

@@ -51,7 +51,6 @@ class OwnWorkload(Workload):
         self._round_s = round_s
 
     def subscriptions(self, nodes: int) -> tuple[Int64s, Int64s]:
-        """Boxes int64[nodes, S, 2A] and the attributes they constrain, -1 for no subscription."""
         found = self.subscribed
         if found is None:
             return super().subscriptions(nodes)
@@ -63,14 +62,12 @@ class OwnWorkload(Workload):
         return boxes, constrained
 
     def event_rows(self, rows: Int64s) -> tuple[Int64s, Int64s]:
-        """Values int64[rows, A] of these events, and the places they lie near, -1 for anywhere."""
         found = self.published
         if found is None:
             return super().event_rows(rows)
         return found.values[rows], np.full(len(rows), -1, np.int64)
 
     def publisher(self, event: int) -> int | None:
-        """Who publishes an event; None where that is drawn."""
         found = self.published
         if found is None or found.publisher is None:
             return None
@@ -118,14 +115,7 @@ def check_own(
     timetable: Timetable,
     trace: ChurnTrace | None,
 ) -> None:
-    """Refuse files of one's own that do not fit the run.
-
-    Args:
-        scenario: of the run.
-        workload: of the run.
-        nodes: that take part.
-        timetable: of its events.
-        trace: of these nodes; None where all are always online.
+    """Refuse files of one's own that do not fit the run, whose trace is None if all are online.
 
     Raises:
         ScenarioError: a node is not there, or not online when it publishes; or there is no event
@@ -199,17 +189,14 @@ class TableWorkload(Workload):
         self._folder = folder
 
     def subscription_rows(self, rows: Int64s) -> tuple[Int64s, Int64s, Int64s]:
-        """Boxes int64[rows, 2A], the attributes they constrain, and the places they lie near."""
         boxes, constrained, places = _subscriptions(self._folder, self.spec.attributes)
         return boxes[rows], constrained[rows], places[rows]
 
     def event_rows(self, rows: Int64s) -> tuple[Int64s, Int64s]:
-        """Values int64[rows, A] of these events, and the places they lie near."""
         values, places, _ = _events(self._folder, self.spec.attributes)
         return values[rows], places[rows]
 
     def publisher_rows(self, rows: Int64s) -> Floats:
-        """The draws in [0, 1) by which publishers of these events are chosen."""
         _, _, draws = _events(self._folder, self.spec.attributes)
         return np.asarray(draws[rows])
 

@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from gossamer.protocol.peer.state.state import State
 from gossamer.sim.studies.peers.inputs.scenario import Events
-from gossamer.sim.study.draws import rows_from, uniform, zipf_ranks
+from gossamer.sim.study.draws import Floats, Int64s, rows_from, uniform, zipf_ranks
+from gossamer.sim.study.records import Column
 
 ROUNDS_TO_SETTLE = 2
 ROUNDS_TO_ARRIVE = 1
@@ -27,10 +28,9 @@ PARTS = 4
 _WHO = 106
 
 Bools = npt.NDArray[np.bool_]
-Times = npt.NDArray[np.float64]
 
 
-def published_before(spec: Events, rounds: int) -> npt.NDArray[np.int64]:
+def published_before(spec: Events, rounds: int) -> Int64s:
     """int64[rounds + 1]: number of events published before each round."""
     warm = np.maximum(np.arange(rounds + 1) - spec.warm_up_rounds, 0)
     return np.floor(warm * spec.per_round).astype(np.int64)
@@ -59,18 +59,12 @@ class Timetable:
 
     rounds: int
     parts: int
-    numbers: npt.NDArray[np.int64]
-    places: npt.NDArray[np.int64]
+    numbers: Int64s
+    places: Int64s
     late: int = 0
 
     @staticmethod
-    def of(
-        cycle: npt.NDArray[np.int64],
-        part: npt.NDArray[np.int64],
-        rounds: int,
-        parts: int,
-        late: int = 0,
-    ) -> Timetable:
+    def of(cycle: Int64s, part: Int64s, rounds: int, parts: int, late: int = 0) -> Timetable:
         """The timetable of events by number, int64[k] of the round and the part of each."""
         places = cycle * parts + part
         order = np.argsort(places, kind="stable")
@@ -82,7 +76,7 @@ class Timetable:
         return len(self.numbers)
 
     @property
-    def counts(self) -> npt.NDArray[np.int64]:
+    def counts(self) -> Int64s:
         """int64[rounds]: how many are published in each round."""
         return np.bincount(self.places // self.parts, minlength=self.rounds)
 
@@ -93,7 +87,7 @@ class Timetable:
         found: list[int] = self.numbers[first:last].tolist()
         return found
 
-    def times_s(self, round_s: float) -> Times:
+    def times_s(self, round_s: float) -> Floats:
         """float64[k]: when each of ``numbers`` is published, in seconds of the run."""
         cycle, part = self.places // self.parts, self.places % self.parts
         return np.asarray(end_of_part(cycle, part, self.parts, round_s), np.float64)
@@ -133,7 +127,7 @@ class Publishers:
 
 
 def due_at(
-    time_s: float, round_s: float, online: Bools, joined_s: Times, leaves_s: Times, wanting: Bools
+    time_s: float, round_s: float, online: Bools, joined_s: Floats, leaves_s: Floats, wanting: Bools
 ) -> Bools:
     """bool[n]: who has to get an event of this time.
 
@@ -148,7 +142,7 @@ def due_at(
     return online & wanting & long_enough & (leaves_s > time_s + ROUNDS_TO_ARRIVE * round_s)
 
 
-def matching(s: State, values: npt.NDArray[np.int64]) -> Bools:
+def matching(s: State, values: Int64s) -> Bools:
     """bool[n]: the rows with a subscription that matches ``values`` on every attribute."""
     low, high = s.subscriptions[:, :, 0::2], s.subscriptions[:, :, 1::2]
     inside = np.all((low <= values) & (values <= high), axis=2)
@@ -156,8 +150,8 @@ def matching(s: State, values: npt.NDArray[np.int64]) -> Bools:
 
 
 def per_cycle_sums(
-    cycles: int, events: dict[str, npt.NDArray[Any]], deliveries: dict[str, npt.NDArray[Any]]
-) -> dict[str, npt.NDArray[Any]]:
+    cycles: int, events: dict[str, Column], deliveries: dict[str, Column]
+) -> dict[str, Column]:
     """The columns of the table of cycles that are sums over the events published in a cycle."""
     sums = {
         name: np.bincount(events["cycle"], weights=events[name], minlength=cycles)

@@ -13,7 +13,6 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
 import attrs
-from attrs.converters import optional
 
 from gossamer.protocol.kernel.errors import ConfigError, choice
 from gossamer.protocol.peer.settings import config, presets
@@ -30,10 +29,10 @@ from gossamer.sim.study.scenarios import (
     TYPE_NAMES,
     check,
     matches_type,
-    number,
+    number_field,
     of_type,
     one_of,
-    to_float,
+    share_field,
     to_path,
     to_whole_values,
     whole_field,
@@ -106,43 +105,25 @@ class Subscriptions:
 
     kind: str = attrs.field(default=SKEWED, validator=one_of(*SUBSCRIPTION_KINDS))
     attributes: int = whole_field(1, 16, default=1)
-    width: float = attrs.field(
-        default=0.1,
-        converter=to_float,
-        validator=number("a share above 0, at most 1", lambda share: 0 < share <= 1),
+    width: float = number_field(
+        "a share above 0, at most 1", lambda share: 0 < share <= 1, default=0.1
     )
-    width_decades: float = attrs.field(
-        default=0.0,
-        converter=to_float,
-        validator=number("a number from 0 to 9", lambda decades: 0 <= decades <= 9),
+    width_decades: float = number_field(
+        "a number from 0 to 9", lambda decades: 0 <= decades <= 9, default=0.0
     )
-    aspect: float = attrs.field(
-        default=1.0,
-        converter=to_float,
-        validator=number("a number from 1 to 1e6", lambda aspect: 1 <= aspect <= 1e6),
+    aspect: float = number_field(
+        "a number from 1 to 1e6", lambda aspect: 1 <= aspect <= 1e6, default=1.0
     )
     places: int = whole_field(1, 10_000_000, default=100)
-    exponent: float = attrs.field(
-        default=1.0,
-        converter=to_float,
-        validator=number("a number from 0 to 100", lambda exponent: 0 <= exponent <= 100),
+    exponent: float = number_field(
+        "a number from 0 to 100", lambda exponent: 0 <= exponent <= 100, default=1.0
     )
-    spread: float = attrs.field(
-        default=0.01,
-        converter=to_float,
-        validator=number("a share from 0 to 1", lambda share: 0 <= share <= 1),
-    )
+    spread: float = share_field(0.01)
     per_node: int = whole_field(1, 1024, default=1)
-    subscribers: float = attrs.field(
-        default=1.0,
-        converter=to_float,
-        validator=number("a share above 0, at most 1", lambda share: 0 < share <= 1),
+    subscribers: float = number_field(
+        "a share above 0, at most 1", lambda share: 0 < share <= 1, default=1.0
     )
-    correlation: float = attrs.field(
-        default=1.0,
-        converter=to_float,
-        validator=number("a share from 0 to 1", lambda share: 0 <= share <= 1),
-    )
+    correlation: float = share_field(1.0)
 
     def __attrs_post_init__(self) -> None:
         alike = self.kind == TOPICS or self.attributes == 1
@@ -173,21 +154,15 @@ class Events:
 
     section: ClassVar[str] = "events."
 
-    per_round: float = attrs.field(
-        default=1.0,
-        converter=to_float,
-        validator=number("a number from 0 to 1000000", lambda rate: 0 <= rate <= 1e6),
+    per_round: float = number_field(
+        "a number from 0 to 1000000", lambda rate: 0 <= rate <= 1e6, default=1.0
     )
     warm_up_rounds: int = whole_field(0, MOST_ROUNDS, default=20)
-    publishers: float = attrs.field(
-        default=1.0,
-        converter=to_float,
-        validator=number("a share above 0, at most 1", lambda share: 0 < share <= 1),
+    publishers: float = number_field(
+        "a share above 0, at most 1", lambda share: 0 < share <= 1, default=1.0
     )
-    publisher_exponent: float = attrs.field(
-        default=0.0,
-        converter=to_float,
-        validator=number("a number from 0 to 100", lambda exponent: 0 <= exponent <= 100),
+    publisher_exponent: float = number_field(
+        "a number from 0 to 100", lambda exponent: 0 <= exponent <= 100, default=0.0
     )
 
 
@@ -208,18 +183,10 @@ class Churn:
     trace: Path = attrs.field(
         converter=to_path, validator=of_type(Path, "the path of a trace file, as text")
     )
-    time_scale: float = attrs.field(
-        default=1.0, converter=to_float, validator=number("a number above 0", lambda x: x > 0)
-    )
-    start_s: float = attrs.field(
-        default=0.0,
-        converter=to_float,
-        validator=number("a time of at least 0 s", lambda time_s: time_s >= 0),
-    )
-    end_s: float | None = attrs.field(
-        default=None,
-        converter=optional(to_float),
-        validator=number("a time above 0 s", lambda time_s: time_s > 0, optional=True),
+    time_scale: float = number_field("a number above 0", lambda x: x > 0, default=1.0)
+    start_s: float = number_field("a time of at least 0 s", lambda time_s: time_s >= 0, default=0.0)
+    end_s: float | None = number_field(
+        "a time above 0 s", lambda time_s: time_s > 0, default=None, optional=True
     )
     repeat: int = whole_field(1, 1_000_000, default=1)
     backwards: bool = attrs.field(default=False, validator=of_type(bool, "true or false"))
@@ -260,9 +227,7 @@ class System:
         default=attrs.Factory(_preset_named, takes_self=True), validator=one_of(*PRESETS)
     )
     settings: Mapping[str, Any] = attrs.field(
-        factory=dict,
-        converter=_to_settings,
-        validator=of_type(Mapping, "settings by name"),
+        factory=dict, converter=_to_settings, validator=of_type(Mapping, "settings by name")
     )
 
     def __init__(
@@ -283,15 +248,7 @@ class System:
         self.__attrs_init__(name=name, settings=together, **given)
 
     def __attrs_post_init__(self) -> None:
-        well_formed = self.name and all(c.isalnum() or c in "-_." for c in self.name)
-        check(
-            bool(well_formed) and not self.name.startswith("."),
-            "system.name",
-            self.name,
-            "letters, digits, '-', '_' and '.', not beginning with '.'",
-        )
-        free = self.name.casefold() not in RESULT_NAMES
-        check(free, "system.name", self.name, "a name that results do not use for something else")
+        check_system_name(self.name)
         own = self.preset == self.name or self.name not in PRESETS
         expected = f"{self.name!r}, or another name for the system"
         check(own, f"system.{self.name}.preset", self.preset, expected)
@@ -340,9 +297,35 @@ def _preset(name: str) -> System:
     return System(name)
 
 
-def _without_churn(number: int) -> Any:
-    """A default of runs without churn; with it, all of the trace is played (None)."""
-    return attrs.Factory(lambda self: number if self.churn is None else None, takes_self=True)
+def size_field(low: int, high: int, default: int) -> Any:
+    """A number of nodes or rounds; with churn, by default all of the trace (None)."""
+    usual = attrs.Factory(lambda self: default if self.churn is None else None, takes_self=True)
+    return whole_field(low, high, optional=True, default=usual)
+
+
+def check_name_and_size(scenario: Any) -> None:
+    """Refuse a name of several lines, and sizes that neither the scenario nor a trace tells."""
+    name = scenario.name
+    printable = name.isprintable() and bool(name.strip())
+    check(printable, "name", name, "one line of text, not empty")
+    for field in ("nodes", "rounds"):
+        given = scenario.churn is not None or getattr(scenario, field) is not None
+        check(given, field, None, f"a number of {field}, as there is no churn trace to tell it")
+
+
+def check_system_name(name: str) -> None:
+    """Refuse what cannot be a column, or a folder beside the files of results."""
+    well_formed = bool(name) and all(c.isalnum() or c in "-_." for c in name)
+    expected = "letters, digits, '-', '_' and '.', not beginning with '.'"
+    check(well_formed and not name.startswith("."), "system.name", name, expected)
+    free = name.casefold() not in RESULT_NAMES
+    check(free, "system.name", name, "a name that results do not use for something else")
+
+
+def check_distinct(names: list[str]) -> None:
+    """Refuse systems of one name; some file systems tell folders apart only beyond case."""
+    distinct = len({name.casefold() for name in names}) == len(names) > 0
+    check(distinct, "system.name", names, "a different name for every system")
 
 
 @attrs.frozen(kw_only=True)
@@ -374,18 +357,15 @@ class Scenario:
     churn: Churn | None = attrs.field(
         default=None, validator=of_type(Churn, "a Churn object", optional=True)
     )
-    nodes: int | None = whole_field(2, MOST_NODES, optional=True, default=_without_churn(1000))
-    rounds: int | None = whole_field(1, MOST_ROUNDS, optional=True, default=_without_churn(100))
-    round_s: float = attrs.field(
-        default=60.0,
-        converter=to_float,
-        validator=number("a time above 0, at most 1000000 s", lambda time_s: 0 < time_s <= 1e6),
+    nodes: int | None = size_field(2, MOST_NODES, 1000)
+    rounds: int | None = size_field(1, MOST_ROUNDS, 100)
+    round_s: float = number_field(
+        "a time above 0, at most 1000000 s", lambda time_s: 0 < time_s <= 1e6, default=60.0
     )
     seed: int = whole_field(0, (1 << 62) - 1, default=1)
     engine: str = attrs.field(default="cycle", validator=one_of(*ENGINES))
     systems: tuple[System, ...] = attrs.field(
-        default=(System(name="kindred"), System(name="baseline")),
-        converter=_to_systems,
+        default=(System(name="kindred"), System(name="baseline")), converter=_to_systems
     )
     subscriptions: Subscriptions = attrs.field(
         factory=Subscriptions, validator=of_type(Subscriptions, "a Subscriptions object")
@@ -405,11 +385,7 @@ class Scenario:
     start: str = attrs.field(default=JOINING, validator=one_of(JOINING, FORMED))
 
     def __attrs_post_init__(self) -> None:
-        printable = self.name.isprintable() and bool(self.name.strip())
-        check(printable, "name", self.name, "one line of text, not empty")
-        for field in ("nodes", "rounds"):
-            given = self.churn is not None or getattr(self, field) is not None
-            check(given, field, None, f"a number of {field}, as there is no churn trace to tell it")
+        check_name_and_size(self)
         self._check_changes()
         self._check_network()
         self._check_systems()
@@ -442,9 +418,6 @@ class Scenario:
         check(len(self.systems) > 0, "system", self.systems, "at least one system")
         for system in self.systems:
             check(isinstance(system, System), "system", system, "a System object")
-        names = [system.name for system in self.systems]
-        # Names are folders, which some file systems tell apart only if they differ beyond case.
-        distinct = len({name.casefold() for name in names}) == len(names)
-        check(distinct, "system.name", names, "a different name for every system")
+        check_distinct([system.name for system in self.systems])
         for system in self.systems:
             system.settings_for(self.nodes or 1000, self.subscriptions, self.events, self.seed)

@@ -96,15 +96,7 @@ def _systems(entries: object) -> Iterable[System | str]:
 def replay_scenario(
     trace: Path, preset: str, overrides: Mapping[str, object]
 ) -> tuple[Scenario, str]:
-    """The system ``preset`` beside the baseline, under all of ``trace``.
-
-    Args:
-        trace: the trace file.
-        preset: one of `PRESETS`.
-        overrides: see `gossamer.sim.study.scenarios.read_scenario`.
-
-    Returns:
-        The scenario, and the text of a scenario file that says the same.
+    """The system ``preset`` beside the baseline, under all of ``trace``; and the text of its file.
 
     Raises:
         ScenarioError: the preset is unknown or an override impossible.

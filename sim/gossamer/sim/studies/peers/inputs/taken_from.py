@@ -56,16 +56,7 @@ class TakenFrom:
 def check_left_out(
     taken: TakenFrom, subscriptions: object, events: object, event_shift: float
 ) -> None:
-    """Refuse what draws that files replace would go by.
-
-    Args:
-        taken: the files.
-        subscriptions, events: the sections of the scenario.
-        event_shift: of its drift.
-
-    Raises:
-        ScenarioError: one of these values is not its default.
-    """
+    """Refuse what draws that files replace would go by, where it is not the default."""
     if taken.subscriptions is not None:
         _check_defaults(subscriptions, _OF_RANGES, "subscriptions")
     if taken.events is not None:

@@ -167,17 +167,13 @@ class Workload:
         ranks = self._ranks(_EVENTS, rows)
         return to_ring(self._points(_EVENTS, rows, ranks)), ranks
 
-    def publisher_draws(self, first: int, count: int) -> Floats:
-        """A uniform draw an event, by which a publisher is chosen among the nodes online."""
-        return self.publisher_rows(np.arange(first, first + count, dtype=np.int64))
-
     def publisher(self, event: int) -> int | None:
         """Who publishes an event; None where that is drawn."""
         del event
         return None
 
     def publisher_rows(self, rows: Int64s) -> Floats:
-        """The draws of `publisher_draws` of these events."""
+        """A uniform draw an event, by which a publisher is chosen among the nodes online."""
         return uniform(self.seed, _PUBLISHERS, rows, 0)
 
 

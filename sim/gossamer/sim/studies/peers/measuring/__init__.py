@@ -1,5 +1,4 @@
 """What a run of peers leaves, and what is read off it: tables, measures, plots.
 
-Figures and `gossamer.replay` import from here. Begin with `records`; `summary` has the measures
-that `measures` explains.
+Figures and `gossamer.replay` import from here. Begin with `records`, then `summary`.
 """

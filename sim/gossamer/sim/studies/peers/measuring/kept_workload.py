@@ -19,14 +19,13 @@ from gossamer.sim.studies.peers.inputs.workload import (
     late_changes,
 )
 from gossamer.sim.studies.peers.measuring.records import RunRecord
+from gossamer.sim.study.draws import Floats, Int64s
 from gossamer.sim.study.records import Column, Table
 
 SUBSCRIPTIONS, EVENTS = "subscriptions", "events"
 KEEPABLE: Final = (SUBSCRIPTIONS, EVENTS)
 # The table of events of a system tells what became of them; this one what they were.
 EVENT_VALUES: Final = "event_values"
-
-Int64s = npt.NDArray[np.int64]
 
 
 def kept_tables(scenario: Scenario, record: RunRecord, what: str) -> Iterator[tuple[str, Table]]:
@@ -103,7 +102,7 @@ def _event_values(
     scenario: Scenario,
     workload: Workload,
     events: Int64s,
-    times: npt.NDArray[np.float64],
+    times: Floats,
     publishers: npt.NDArray[np.int32],
 ) -> Table:
     values, _ = workload.event_rows(events)

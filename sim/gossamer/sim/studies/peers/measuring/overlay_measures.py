@@ -19,7 +19,7 @@ from gossamer.protocol.peer.space.ring import RING
 from gossamer.protocol.peer.state.state import State, identifiers
 from gossamer.protocol.peer.topology.utility import friend_utility
 from gossamer.sim.studies.peers.measuring.records import OverlaySnapshot
-from gossamer.sim.study.records import Measure, Table
+from gossamer.sim.study.records import Table, measures_of
 from gossamer.sim.study.watching import (
     NODE,
     SOURCE,
@@ -27,6 +27,7 @@ from gossamer.sim.study.watching import (
     Course,
     Curve,
     Floats,
+    Int64s,
     Overlay,
     links_table,
     ratio,
@@ -35,7 +36,7 @@ from gossamer.sim.study.watching import (
 Alive = npt.NDArray[np.bool_]
 
 
-def true_successors(s: State, alive: Alive) -> npt.NDArray[np.int64]:
+def true_successors(s: State, alive: Alive) -> Int64s:
     """int64[n]: of every node online the next one clockwise, by identifier; -1 of the others."""
     online = np.flatnonzero(alive)
     order = online[np.argsort(identifiers(s)[online], kind="stable")]
@@ -76,7 +77,7 @@ def mean_friend_utility(s: State, alive: Alive) -> float:
     return float(totals[0] / totals[1]) if totals[1] else float("nan")
 
 
-def in_degrees(s: State, alive: Alive) -> npt.NDArray[np.int64]:
+def in_degrees(s: State, alive: Alive) -> Int64s:
     """int64[n]: how many nodes online have each node among their links."""
     words = s.links[alive]
     return np.bincount(words[words >= 0] & 0xFFFFFFFF, minlength=len(alive))
@@ -110,12 +111,10 @@ def snapshot(s: State, alive: Alive) -> OverlaySnapshot:
 # Measures of the graph that the views of all peers form.
 
 
-Rows = npt.NDArray[np.int64]
-
 _HANDLE_MASK = (1 << 32) - 1
 
 
-def view_edges(sampler: SamplerState, alive: npt.NDArray[np.bool_]) -> tuple[Rows, Rows]:
+def view_edges(sampler: SamplerState, alive: Alive) -> tuple[Int64s, Int64s]:
     """The edges (holder, held) of all views, both ends up; handles must be rows.
 
     Returns:
@@ -127,13 +126,13 @@ def view_edges(sampler: SamplerState, alive: npt.NDArray[np.bool_]) -> tuple[Row
     return holder[up], held[up]
 
 
-def sampled_in_degrees(sampler: SamplerState, alive: npt.NDArray[np.bool_]) -> Rows:
+def sampled_in_degrees(sampler: SamplerState, alive: Alive) -> Int64s:
     """In how many views each node that is up stands: int64[number of nodes up]."""
     _, held = view_edges(sampler, alive)
     return np.bincount(held, minlength=len(alive))[alive]
 
 
-def undirected_view_graph(sampler: SamplerState, alive: npt.NDArray[np.bool_]) -> sparse.csr_array:
+def undirected_view_graph(sampler: SamplerState, alive: Alive) -> sparse.csr_array:
     """The adjacency matrix of the nodes that are up, an edge where either holds the other."""
     holder, held = view_edges(sampler, alive)
     index = np.cumsum(alive) - 1
@@ -147,38 +146,26 @@ def undirected_view_graph(sampler: SamplerState, alive: npt.NDArray[np.bool_]) -
 # What a run of peers was like, round by round, for whoever looks at it; and its overlay.
 
 
-_HIT = Measure("hit_ratio", "hit ratio", "ratio", "higher", "Share of due deliveries made.")
-_OVERHEAD = Measure(
-    "traffic_overhead",
-    "traffic overhead",
-    "ratio",
-    "lower",
-    "Share of event messages that reached a node without a matching subscription.",
-)
-_HOPS = Measure("path_length", "path length", "fine", "lower", "Mean hops of deliveries.")
-_CONTROL = Measure(
-    "control_messages", "control messages a node", "fine", "lower", "In a round, for each node up."
-)
-_EVENT_MESSAGES = Measure(
-    "event_messages",
-    "event messages a node",
-    "fine",
-    "lower",
-    "With events that were published in a round, for each node up.",
-)
-_EVENTS = Measure("events", "events published", "count", None, "In a round.")
-_TABLE = Measure(
-    "routing_table_entries", "routing table entries a node", "fine", "lower", "For each node up."
-)
-# By column of the table of cycles.
-_AS_THEY_ARE: Final = {
-    "ring_correct": Measure(
-        "ring_correct", "ring links correct", "ratio", "higher", "Share of nodes online."
-    ),
-    "friend_utility": Measure(
-        "friend_utility", "friend utility", "ratio", "higher", "Mean over friend links."
-    ),
-}
+_CURVES: Final = measures_of("""
+    hit_ratio: hit ratio | ratio | higher
+        Share of due deliveries made.
+    traffic_overhead: traffic overhead | ratio | lower
+        Share of event messages that reached a node without a matching subscription.
+    path_length: path length | fine | lower
+        Mean hops of deliveries.
+    control_messages: control messages a node | fine | lower
+        In a round, for each node up.
+    event_messages: event messages a node | fine | lower
+        With events that were published in a round, for each node up.
+    events: events published | count | -
+        In a round.
+    routing_table_entries: routing table entries a node | fine | lower
+        For each node up.
+    ring_correct: ring links correct | ratio | higher
+        Share of nodes online.
+    friend_utility: friend utility | ratio | higher
+        Mean over friend links.
+""")
 
 
 def course_of(cycles: Table) -> Course:
@@ -195,20 +182,26 @@ def _curves(cycles: Table) -> Iterator[Curve]:
     up = cycles["population"]
     # Without any delivery whose hops are known there are no paths, rather than paths of no hops.
     delivered = cycles["delivered"] * bool(cycles["hops_sum"].any())
-    yield Curve(_HIT, ratio(cycles["delivered"], cycles["expected"]))
-    yield Curve(_OVERHEAD, ratio(cycles["uninterested"], cycles["received"]))
-    yield Curve(_HOPS, ratio(cycles["hops_sum"], delivered))
-    yield Curve(_CONTROL, ratio(cycles["control_messages"], up))
-    yield Curve(_EVENT_MESSAGES, ratio(cycles["received"], up))
-    yield Curve(_EVENTS, cycles["events"].astype(np.float64))
-    yield Curve(_TABLE, ratio(cycles["routing_table_entries"], up))
-    for column, about in _AS_THEY_ARE.items():
-        values = cycles[column].astype(np.float64)
+    values = {
+        "hit_ratio": ratio(cycles["delivered"], cycles["expected"]),
+        "traffic_overhead": ratio(cycles["uninterested"], cycles["received"]),
+        "path_length": ratio(cycles["hops_sum"], delivered),
+        "control_messages": ratio(cycles["control_messages"], up),
+        "event_messages": ratio(cycles["received"], up),
+        "events": cycles["events"].astype(np.float64),
+        "routing_table_entries": ratio(cycles["routing_table_entries"], up),
+    }
+    for about in _CURVES:
+        if about.key in values:
+            yield Curve(about, values[about.key])
+            continue
+        measured = cycles[about.key].astype(np.float64)
         # Where friends need not be alike, or there are none, they have no utility.
-        yield Curve(about, values if np.nansum(values) > 0 else np.full(len(values), np.nan))
+        some = np.nansum(measured) > 0
+        yield Curve(about, measured if some else np.full(len(measured), np.nan))
 
 
-def numbered_overlay(found: OverlaySnapshot, online: npt.NDArray[np.int64]) -> Overlay:
+def numbered_overlay(found: OverlaySnapshot, online: Int64s) -> Overlay:
     """A snapshot with the numbers of its nodes, which are those online, in order."""
     source, target = (online[found.links[end]] for end in (SOURCE, TARGET))
     return Overlay(

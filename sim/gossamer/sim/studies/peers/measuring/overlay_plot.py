@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
@@ -32,6 +31,7 @@ from gossamer.sim.results.plot_style import (
     system_styles,
 )
 from gossamer.sim.studies.peers.measuring.records import OverlaySnapshot, SystemRecord
+from gossamer.sim.study.watching import Floats, Int64s
 
 MAX_NODES = 150  # more cannot be told apart
 GROUPS = 6  # of nodes with neighbouring interests, drawn of larger overlays
@@ -47,8 +47,6 @@ _LINK_STYLES = {
 }
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "h")
 _COLOUR_MAP = "viridis"
-
-Points = npt.NDArray[np.float64]
 
 
 def plot_overlay(systems: Mapping[str, SystemRecord]) -> Figure | None:
@@ -73,9 +71,10 @@ def plot_overlay(systems: Mapping[str, SystemRecord]) -> Figure | None:
     labels = system_styles(systems)
     for row, (name, overlay) in zip(panels, overlays.items(), strict=True):
         size = len(overlay.nodes["identifier"])
-        shown = _sample(_interest_order(overlay))
+        shown = _sample(np.lexsort((_range_middle(overlay), overlay.nodes["primary"])))
+        places = overlay.nodes["identifier"][shown] / RING
         count = f"{len(shown)} of {size:,} nodes" if len(shown) < size else f"{size} nodes"
-        _draw(row[0], overlay, shown, _identifier_angles(overlay)[shown])
+        _draw(row[0], overlay, shown, 2 * np.pi * places)
         _draw(row[1], overlay, shown, 2 * np.pi * np.arange(len(shown)) / len(shown))
         row[0].set_title(f"{shortened(labels[name].label, 24)}\nby identifier")
         row[1].set_title(f"{count}\nby subscribed range")
@@ -87,12 +86,7 @@ def plot_overlay(systems: Mapping[str, SystemRecord]) -> Figure | None:
     return figure
 
 
-def _interest_order(overlay: OverlaySnapshot) -> npt.NDArray[np.int64]:
-    """int64[nodes], rows in the order of primary attribute and range."""
-    return np.asarray(np.lexsort((_range_middle(overlay), overlay.nodes["primary"])))
-
-
-def _sample(order: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _sample(order: Int64s) -> Int64s:
     """All rows of ``order``, or GROUPS runs of neighbours in it, evenly spread."""
     if len(order) <= MAX_NODES:
         return order
@@ -100,24 +94,14 @@ def _sample(order: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return np.asarray(order[(starts[:, None] + np.arange(MAX_NODES // GROUPS)).ravel()])
 
 
-def _identifier_angles(overlay: OverlaySnapshot) -> npt.NDArray[np.float64]:
-    """float64[nodes], the place of each node on the ring in radians."""
-    return np.asarray(2 * np.pi * (overlay.nodes["identifier"] / RING))
-
-
-def _range_middle(overlay: OverlaySnapshot) -> npt.NDArray[np.float64]:
+def _range_middle(overlay: OverlaySnapshot) -> Floats:
     """float64[nodes], middle of each node's range as a fraction of the ring."""
     low = overlay.nodes["low"].astype(np.float64)
     high = overlay.nodes["high"].astype(np.float64)
     return np.asarray((low + high) / 2 / RING)
 
 
-def _draw(
-    axes: Axes,
-    overlay: OverlaySnapshot,
-    shown: npt.NDArray[np.int64],
-    angles: npt.NDArray[np.float64],
-) -> None:
+def _draw(axes: Axes, overlay: OverlaySnapshot, shown: Int64s, angles: Floats) -> None:
     """Draw the nodes ``shown`` on a circle at ``angles`` (float64[shown]) and their links."""
     # Clockwise from the top, as the ring of identifiers is usually drawn.
     points = np.full((len(overlay.nodes["identifier"]), 2), np.nan)
@@ -130,7 +114,7 @@ def _draw(
     _draw_nodes(axes, overlay, shown, points)
 
 
-def _draw_links(axes: Axes, overlay: OverlaySnapshot, kind: int, name: str, points: Points) -> None:
+def _draw_links(axes: Axes, overlay: OverlaySnapshot, kind: int, name: str, points: Floats) -> None:
     """Draw the links of one kind between nodes that have a place in ``points`` (NaN: none)."""
     ends = np.column_stack((overlay.links["source"], overlay.links["target"]))
     placed = np.isfinite(points[ends, 0]).all(axis=1)
@@ -143,7 +127,7 @@ def _draw_links(axes: Axes, overlay: OverlaySnapshot, kind: int, name: str, poin
     axes.add_patch(PathPatch(curves, fill=False, edgecolor=colour, linewidth=width, zorder=layer))
 
 
-def _curves(start: Points, end: Points) -> PathOfCurves:
+def _curves(start: Floats, end: Floats) -> PathOfCurves:
     """One path of all links from ``start`` to ``end``, each bent towards the centre.
 
     One path for all keeps the SVG small: links number thousands.
@@ -155,9 +139,7 @@ def _curves(start: Points, end: Points) -> PathOfCurves:
     return PathOfCurves(vertices, np.tile(one, len(start)))
 
 
-def _draw_nodes(
-    axes: Axes, overlay: OverlaySnapshot, shown: npt.NDArray[np.int64], points: Points
-) -> None:
+def _draw_nodes(axes: Axes, overlay: OverlaySnapshot, shown: Int64s, points: Floats) -> None:
     """Draw nodes coloured by the middle of their range, shaped by primary attribute."""
     middle = _range_middle(overlay)
     primary = overlay.nodes["primary"]

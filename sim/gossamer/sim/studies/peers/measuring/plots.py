@@ -29,13 +29,14 @@ from gossamer.sim.results.plot_style import (
 )
 from gossamer.sim.studies.peers.measuring.overlay_plot import plot_overlay
 from gossamer.sim.studies.peers.measuring.records import SystemRecord
+from gossamer.sim.studies.peers.measuring.summary import HOUR_S
 from gossamer.sim.studies.worlds.traffic_plots import Traffic, traffic_drawings
 from gossamer.sim.study.plot import Drawing
 from gossamer.sim.study.records import Column, Table
+from gossamer.sim.study.watching import Floats, Int64s, ratio
 
 Systems = Mapping[str, SystemRecord]
 
-HOUR_S = 3600.0
 HOURLY_FROM_S = 12 * HOUR_S  # longer runs are drawn hour by hour
 MAX_POINTS = 250  # shorter runs with more cycles than this are drawn in groups of cycles
 CONVERGENCE_CYCLES = 100
@@ -62,8 +63,8 @@ class Timeline:
 
     label: str
     unit: str
-    positions: npt.NDArray[np.float64]
-    group: npt.NDArray[np.int64]
+    positions: Floats
+    group: Int64s
 
     @property
     def window(self) -> int:
@@ -78,7 +79,7 @@ class Timeline:
         width = self.window * (float(self.positions[1] - self.positions[0]))
         return f", over {width:g} {self.unit}"
 
-    def sums(self, values: Column, *, window: int = 1) -> npt.NDArray[np.float64]:
+    def sums(self, values: Column, *, window: int = 1) -> Floats:
         """float64[groups], the sum of ``values`` in each group, or in so many around it."""
         weights = values.astype(np.float64)
         sums = np.bincount(self.group, weights, minlength=len(self.positions)).astype(np.float64)
@@ -87,20 +88,19 @@ class Timeline:
             sums = np.where(self.known(np.flatnonzero(sums)), smoothed, 0.0)
         return sums
 
-    def known(self, groups: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    def known(self, groups: Int64s) -> npt.NDArray[np.bool_]:
         """bool[groups]: those from the first to the last of some groups."""
         every = np.arange(len(self.positions))
         ends = (groups.min(), groups.max()) if len(groups) else (1, 0)
         return np.asarray((every >= ends[0]) & (every <= ends[1]))
 
-    def means(self, values: Column) -> npt.NDArray[np.float64]:
+    def means(self, values: Column) -> Floats:
         """float64[groups], the mean of ``values`` in each group."""
         return self.ratios(values, np.ones(len(self.group)))
 
-    def ratios(self, parts: Column, wholes: Column, *, window: int = 1) -> npt.NDArray[np.float64]:
+    def ratios(self, parts: Column, wholes: Column, *, window: int = 1) -> Floats:
         """float64[groups], sum of ``parts`` over sum of ``wholes``; NaN where that is zero."""
-        part, whole = self.sums(parts, window=window), self.sums(wholes, window=window)
-        return np.asarray(np.divide(part, whole, out=np.full(len(whole), np.nan), where=whole > 0))
+        return ratio(self.sums(parts, window=window), self.sums(wholes, window=window))
 
 
 def timeline(cycles: Table) -> Timeline:
@@ -191,7 +191,7 @@ def plot_overhead(systems: Systems) -> Figure:
     return figure
 
 
-def path_lengths(record: SystemRecord, groups: Timeline) -> npt.NDArray[np.float64]:
+def path_lengths(record: SystemRecord, groups: Timeline) -> Floats:
     """float64[3, groups]: 10th, 50th and 90th percentile of hops; NaN where nothing was delivered.
 
     By the time of publication, each over the window of its group.

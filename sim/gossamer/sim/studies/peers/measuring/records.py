@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
-from gossamer.sim.study.records import Table, check_table
+from gossamer.sim.study import records as run_records
+from gossamer.sim.study.records import Table, by_message, check_table
 
 # One row per published event. All messages that carry the event to a node count as received: on its
 # way to the rendezvous nodes, down the delivery trees, and again, until the end of the run.
@@ -141,8 +142,7 @@ class TrafficTables:
     @property
     def by_message(self) -> dict[str, int]:
         """By message, its bytes."""
-        names, sizes = self.messages["message"], self.messages["size_bytes"]
-        return dict(zip(names.tolist(), sizes.tolist(), strict=True))
+        return by_message(self.messages, "size_bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,6 @@ class SystemRecord:
         check_table("cycles", self.cycles, CYCLE_COLUMNS)
 
     def tables(self) -> Iterator[tuple[str, Table]]:
-        """Every table of this system with its name, always in the same order."""
         yield "events", self.events
         yield "deliveries", self.deliveries
         yield "nodes", self.nodes
@@ -212,24 +211,4 @@ def restored(name: str, summary: Mapping[str, Any], tables: Mapping[str, Table])
     )
 
 
-@dataclass(frozen=True, slots=True)
-class RunRecord:
-    """A finished run: one scenario, one seed, one or more systems side by side.
-
-    Attributes:
-        scenario: the validated scenario as plain values.
-        scenario_text: the scenario file as the user wrote it.
-        seed: the seed from which every random draw of the run derives.
-        versions: versions of gossamer, Python and the libraries that matter.
-        wall_s: wall-clock time of the run.
-        peak_rss_bytes: largest resident memory of the process.
-        systems: the systems by name.
-    """
-
-    scenario: Mapping[str, Any]
-    scenario_text: str
-    seed: int
-    versions: Mapping[str, str]
-    wall_s: float
-    peak_rss_bytes: int
-    systems: Mapping[str, SystemRecord]
+RunRecord: TypeAlias = run_records.RunRecord[SystemRecord]

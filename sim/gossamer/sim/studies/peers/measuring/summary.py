@@ -1,13 +1,15 @@
-"""The measures of a system of peers, from its tables."""
+"""The measures of a system of peers: what each is called and means, and their values from tables.
+
+Terms follow the evaluation of the Vinifera paper (Sec. V).
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-import attrs
 import numpy as np
 
 from gossamer.sim.studies.peers.measuring.records import SystemRecord, TrafficTables
@@ -23,6 +25,7 @@ from gossamer.sim.study.records import (
     gini,
     mean,
     measure_rows,
+    measures_of,
     percentile,
     ratio,
     series,
@@ -30,6 +33,62 @@ from gossamer.sim.study.records import (
 )
 
 HOUR_S = 3600.0
+MEASURES = measures_of("""
+    hit_ratio: hit ratio | ratio | higher | brief
+        Of all deliveries that had to happen, the share that did.
+    hit_ratio_worst_hour: hit ratio, worst hour | ratio | higher | brief
+        The lowest hit ratio among the events published within one hour of simulated time.
+    traffic_overhead: traffic overhead | ratio | lower | brief
+        Of all messages that carried an event to a node, first copies and further ones, however
+        late, the share that reached a node without a matching subscription.
+    path_length_mean: path length, mean (hops) | number | lower | brief
+        Mean number of hops from the publisher to a subscriber that got the event.
+    path_length_p99: path length, 99 % (hops) | count | lower | brief
+        The number of hops that 99 % of the deliveries did not exceed.
+    path_length_max: path length, longest (hops) | count | lower
+        The longest path of any delivery.
+    tree_length_mean: delivery tree depth, mean (hops) | number | lower
+        Mean number of hops from the rendezvous node to the subscriber.
+    load_p50: load, median node | ratio | lower | brief
+        Load of a node: the share of all events that it handled without interest in them. Half
+        of the nodes carry no more than this.
+    load_p95: load, 95 % of nodes | ratio | lower
+        The load that 95 % of the nodes do not exceed.
+    load_p99: load, 99 % of nodes | ratio | lower | brief
+        The load that 99 % of the nodes do not exceed.
+    load_max: load, busiest node | ratio | lower | brief
+        The load of the busiest node.
+    routing_table_entries_mean: routing table entries, mean | number | lower | brief
+        Mean number of entries in a node's content routing table at the end of the run.
+    routing_table_entries_max: routing table entries, largest | count | lower | brief
+        Entries in the largest content routing table at the end of the run.
+    control_messages_per_node_cycle: control messages per node and cycle | number | lower | brief
+        Messages of peer sampling, topology management and subscription installation that an
+        online node sent in a cycle, on average.
+    bytes_per_node_and_second: bytes a node and second | fine | lower | brief
+        Bytes of all messages that an online node took in a second, on average: 8 for each word
+        of a record and its header.
+    duplicates: duplicate deliveries | count | lower | brief
+        Deliveries of an event to an application that already had it; there are none unless
+        peers forget too soon what they have seen (event_memory).
+    false_positives: false positives | count | lower
+        Events that came down a tree to a node, for the first time, which neither wanted them
+        nor passed them on: only because a routing table had merged subscriptions, or was not up
+        to date.
+    ring_correct_final: ring links correct at the end | ratio | higher
+        Share of the online nodes whose successor link was right in the last cycle.
+    friend_utility_final: friend utility at the end | ratio | higher
+        Mean utility (overlap over union of the ranges) of friend links in the last cycle.
+    events: events published | count | -
+        Events published in the run.
+    expected: deliveries due | count | -
+        Deliveries that had to happen.
+    delivered: deliveries made | count | -
+        Of those, the deliveries that did.
+    received: event messages | count | -
+        Messages that carried an event to a node, on any part of its way, repeated and late ones
+        included.
+""")
 
 # Rows are hashed in the order of these columns, so that the order in which an engine happened to
 # write them does not matter.
@@ -44,16 +103,12 @@ ROW_ORDER: dict[str, tuple[str, ...]] = {
 
 
 def summarise_system(system: SystemRecord) -> dict[str, Any]:
-    """The measures of one system (see `measures`); ratios 0 to 1, times in seconds.
+    """The measures of one system (see `MEASURES`); ratios 0 to 1, times in seconds.
 
     A measure for which there was nothing to observe is NaN.
     """
-    events, deliveries, nodes, cycles = (
-        system.events,
-        system.deliveries,
-        system.nodes,
-        system.cycles,
-    )
+    events, deliveries = system.events, system.deliveries
+    nodes, cycles = system.nodes, system.cycles
     worst_hour, worst_ratio = worst_hour_hit_ratio(events)
     hops, load = deliveries["hops"], nodes["load"]
     entries = nodes["routing_table_entries"]
@@ -67,13 +122,9 @@ def summarise_system(system: SystemRecord) -> dict[str, Any]:
         "path_length_p99": percentile(hops, 99),
         "path_length_max": percentile(hops, 100),
         "tree_length_mean": mean(deliveries["tree_hops"]),
-        "load_p50": percentile(load, 50),
-        "load_p95": percentile(load, 95),
-        "load_p99": percentile(load, 99),
+        **{f"load_p{p}": percentile(load, p) for p in (50, 95, 99)},
         "load_max": percentile(load, 100),
-        "routing_table_entries_mean": mean(entries),
-        "routing_table_entries_p99": percentile(entries, 99),
-        "routing_table_entries_max": percentile(entries, 100),
+        **_table_sizes(entries),
         "control_messages_per_node_cycle": ratio(
             cycles["control_messages"].sum(), cycles["population"].sum(dtype=np.int64)
         ),
@@ -91,6 +142,15 @@ def summarise_system(system: SystemRecord) -> dict[str, Any]:
         "cycles": len(cycles["cycle"]),
         "totals": dict(system.totals),
         "settings": dict(system.settings),
+    }
+
+
+def _table_sizes(entries: Column) -> dict[str, float]:
+    """How many entries content routing tables have."""
+    return {
+        "routing_table_entries_mean": mean(entries),
+        "routing_table_entries_p99": percentile(entries, 99),
+        "routing_table_entries_max": percentile(entries, 100),
     }
 
 
@@ -141,17 +201,11 @@ def _last_populated(cycles: Table, name: str) -> float:
 # Measures mean what they mean in ``summary.json``; those that are there have its names.
 
 
+_COUNTED: Final = ("expected", "delivered", "received", "uninterested")
 TABLES: Final[Mapping[str, Expected]] = MappingProxyType(
     {
         "events": Expected(
-            {
-                "event": WHOLE,
-                "time_s": REAL,
-                "expected": WHOLE,
-                "delivered": WHOLE,
-                "received": WHOLE,
-                "uninterested": WHOLE,
-            },
+            {"event": WHOLE, "time_s": REAL, **dict.fromkeys(_COUNTED, WHOLE)},
             {"cycle": WHOLE, "duplicates": WHOLE, "false_positives": WHOLE},
         ),
         "deliveries": Expected(
@@ -161,12 +215,7 @@ TABLES: Final[Mapping[str, Expected]] = MappingProxyType(
         "cycles": Expected(
             {"time_s": REAL, "population": WHOLE},
             {
-                "cycle": WHOLE,
-                "control_messages": WHOLE,
-                "expected": WHOLE,
-                "delivered": WHOLE,
-                "received": WHOLE,
-                "uninterested": WHOLE,
+                **dict.fromkeys(("cycle", "control_messages", *_COUNTED), WHOLE),
                 "routing_table_entries": WHOLE,
                 "ring_correct": REAL,
                 "friend_utility": REAL,
@@ -225,9 +274,7 @@ def node_measures(nodes: Columns) -> dict[str, float]:
         "load_gini": gini(load),
         **load_shares(load),
         "received_gini": gini(nodes.get("received", np.empty(0))),
-        "routing_table_entries_mean": mean(entries),
-        "routing_table_entries_p99": percentile(entries, 99),
-        "routing_table_entries_max": percentile(entries, 100),
+        **_table_sizes(entries),
     }
 
 
@@ -240,9 +287,7 @@ def cycle_measures(cycles: Columns) -> dict[str, float]:
         ),
     }
     for name in ("ring_correct", "friend_utility"):
-        values = cycles.get(name, np.empty(0))
-        known = values[(cycles["population"] > 0) & ~np.isnan(values)] if len(values) else values
-        found[f"{name}_final"] = float(known[-1]) if len(known) else math.nan
+        found[f"{name}_final"] = _last_populated(cycles, name) if name in cycles else math.nan
     return found
 
 
@@ -270,14 +315,10 @@ def cycle_series(cycles: Columns) -> Iterator[Row]:
 # told here. So is what a run is too short for.
 
 
-@attrs.frozen
-class Bound:
+class Bound(NamedTuple):
     """What is counted when a table has outgrown its size.
 
-    Attributes:
-        total: of `SystemRecord.totals`.
-        setting: which a larger value would help, None where none would.
-        happened: what happened so many times, and what may follow from it.
+    It is one of `SystemRecord.totals`; a larger value of the setting would help, if there is one.
     """
 
     total: str
@@ -304,9 +345,7 @@ BOUNDS = (
         "publications were not taken, since as many waited for their acknowledgement",
     ),
     Bound(
-        "late_events",
-        None,
-        "events of the file come after the last round, and were not published",
+        "late_events", None, "events of the file come after the last round, and were not published"
     ),
     Bound(
         "refused_subscriptions",
@@ -343,11 +382,6 @@ def outgrown(systems: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         for bound in BOUNDS:
             count = totals.get(bound.total, 0)
             if count:
-                yield f"{name}: {count:,} {bound.happened}{_advice(bound, system)}."
-
-
-def _advice(bound: Bound, system: Mapping[str, Any]) -> str:
-    if bound.setting is None:
-        return ""
-    size = system.get("settings", {}).get(bound.setting)
-    return f" ({bound.setting} is {size})"
+                size = system.get("settings", {}).get(bound.setting)
+                advice = "" if bound.setting is None else f" ({bound.setting} is {size})"
+                yield f"{name}: {count:,} {bound.happened}{advice}."

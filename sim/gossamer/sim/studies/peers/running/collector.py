@@ -6,6 +6,7 @@ know what no peer does: who ought to get an event.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -30,13 +31,17 @@ from gossamer.protocol.peer.record_table.records import (
     PUBLISHED,
     ROUNDS_SKIPPED,
     SAMPLE_TIMER,
+    TABLE,
     WITHDRAW,
 )
 from gossamer.protocol.peer.rendezvous.delivery import is_false_positive
+from gossamer.protocol.peer.sampling.sampler import FAMILY
 from gossamer.protocol.peer.state.routing_table import is_interested
 from gossamer.protocol.peer.state.state import State
-from gossamer.sim.engine.latency import WORD_BYTES
+from gossamer.sim.engine.latency import WORD_BYTES, Sizes, make_sizes
 from gossamer.sim.engine.windows.worker_pool import Collectors
+from gossamer.sim.studies.peers.measuring.records import TRAFFIC_COLUMNS, TrafficTables
+from gossamer.sim.study.records import message_table, table_of_rows
 
 Int64s = npt.NDArray[np.int64]
 
@@ -233,3 +238,49 @@ def sort_log(collector: Collector) -> None:
     """Sort the log by node; what one node took stays in order of time, in which it was logged."""
     log = collector.log[: collector.logged[WRITTEN]]
     log[:] = log[np.argsort(log[:, LOG_NODE], kind="stable")]
+
+
+# What the messages of peers come to in bytes.
+
+
+def record_sizes() -> Sizes:
+    """A message is its record, header and body, a word of 8 bytes each."""
+    base = np.full(KINDS, BODY * WORD_BYTES)
+    base[list(NO_MESSAGES)] = -1
+    return make_sizes(base, np.zeros(KINDS))
+
+
+class TrafficLog:
+    """Keeps the traffic of every round."""
+
+    def __init__(self, round_s: float) -> None:
+        self._round_s = round_s
+        self._before = np.zeros(2, np.int64)
+        self._rows: list[tuple[float, ...]] = []
+
+    def note(self, collector: Collector, population: int) -> None:
+        """Note what was taken in the round that is over, with so many nodes up."""
+        total = collector.messages.sum(axis=0)
+        cycle = len(self._rows)
+        count, size = (total - self._before).tolist()
+        node_s = population * self._round_s
+        self._rows.append((cycle, (cycle + 1) * self._round_s, node_s, count, size))
+        self._before = total
+
+    def tables(self, collector: Collector, fates: Mapping[str, int]) -> TrafficTables:
+        """What there is so far; ``fates`` are of messages that were not taken as sent."""
+        sampled = (kind for one in FAMILY for kind in one.records)
+        names = {kind.number: kind.name.lower() for kind in (*TABLE, *sampled)}
+        kinds = sorted(np.flatnonzero(collector.messages[:, COUNT]).tolist())
+        shown = [names.get(kind, f"kind {kind}") for kind in kinds]
+        count, size_bytes = (collector.messages[kinds, column] for column in (COUNT, SIZE))
+        return TrafficTables(
+            messages=message_table(shown, count, size_bytes),
+            rounds=table_of_rows(self._rows, TRAFFIC_COLUMNS),
+            nodes={
+                "node": np.arange(len(collector.received_bytes), dtype=np.int32),
+                "sent_bytes": collector.sent_bytes.copy(),
+                "received_bytes": collector.received_bytes.copy(),
+            },
+            fates=fates,
+        )

@@ -6,8 +6,9 @@ nodes their turns, the event engine lets a part of the round's time pass.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,13 +18,7 @@ from gossamer.protocol.peer.record_table.records import EVENT
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.state.state import State
 from gossamer.protocol.peer.step import TIMERS, largest_step, step
-from gossamer.sim.engine.cycle_engine import (
-    DROPPED,
-    LOST,
-    CycleEngine,
-    Network,
-    make_network,
-)
+from gossamer.sim.engine.cycle_engine import DROPPED, LOST, CycleEngine, Network, make_network
 from gossamer.sim.engine.event_engine import EventEngine
 from gossamer.sim.engine.latency import constant_latency
 from gossamer.sim.engine.link_conditions import make_link_conditions
@@ -33,9 +28,9 @@ from gossamer.sim.studies.peers.running.collector import (
     Collector,
     CollectorParts,
     observe,
+    record_sizes,
     sort_log,
 )
-from gossamer.sim.studies.peers.running.traffic import record_sizes
 from gossamer.sim.studies.worlds.network import (
     TICKS_A_SECOND,
     bandwidth,
@@ -52,48 +47,56 @@ PHASES = PHASES_A_TIMER * len(TIMERS)
 _NO_FATES = ("passed", "queue_overflowed")
 
 
-class Driver(Protocol):
-    """An engine as a run sees it."""
+class Driver(ABC):
+    """An engine as a run sees it.
 
-    network: Network
-    state: State
+    Args:
+        engine: of either kind, about to begin its first round.
+        state: of all nodes.
+        network: who is up.
+    """
+
+    def __init__(self, engine: Any, state: State, network: Network) -> None:
+        self._engine = engine
+        self.state = state
+        self.network = network
 
     @property
     def cycle(self) -> int:
         """The present round."""
-        ...
+        return int(self._engine.cycle)
 
     def inject(self, record: npt.NDArray[np.int64]) -> None:
         """Hand a command to the node that it names."""
-        ...
+        self._engine.inject(record)
 
+    @abstractmethod
     def begin_round(self) -> None:
         """Before the first part of a round."""
-        ...
 
+    @abstractmethod
     def run_part(self, part: int, parts: int) -> None:
         """Run part ``part`` of ``parts`` of the present round."""
-        ...
 
+    @abstractmethod
     def end_round(self) -> None:
         """After the last part of a round."""
-        ...
 
+    @abstractmethod
     def fates(self) -> dict[str, int]:
         """What became so far of messages that were not taken as they were sent."""
-        ...
 
+    @abstractmethod
     def dynamic_state(self) -> dict[str, Any]:
         """All that changes but for state and collector, for `restore`; may be pickled."""
-        ...
 
+    @abstractmethod
     def restore(self, dynamic: dict[str, Any]) -> None:
         """Go on from a `dynamic_state`."""
-        ...
 
+    @abstractmethod
     def use_cores(self, cores: Sequence[int | None]) -> None:
         """Run on these cores from now on, the calling thread's first; changes no result."""
-        ...
 
 
 def make_driver(
@@ -113,39 +116,22 @@ def make_driver(
     return EventDriver(scenario, settings, state, network, collector)
 
 
-class CycleDriver:
+class CycleDriver(Driver):
     """The cycle engine: a part is every parts-th node of the round's visiting order."""
 
     def __init__(
-        self,
-        seed: int,
-        settings: Settings,
-        state: State,
-        network: Network,
-        collector: Collector,
+        self, seed: int, settings: Settings, state: State, network: Network, collector: Collector
     ) -> None:
-        self.state = state
-        self.network = network
-        self._engine = CycleEngine(
-            state,
-            step,
-            TIMERS,
-            network,
-            seed,
+        engine = CycleEngine(
+            *(state, step, TIMERS, network, seed),
             observe=observe,
             collector=collector,
             hint=hint,
             approach=approach,
             reserve=largest_step(settings),
         )
+        super().__init__(engine, state, network)
         self._order = np.empty(0, np.int64)
-
-    @property
-    def cycle(self) -> int:
-        return self._engine.cycle
-
-    def inject(self, record: npt.NDArray[np.int64]) -> None:
-        self._engine.inject(record)
 
     def begin_round(self) -> None:
         self._engine.begin_cycle()
@@ -175,7 +161,7 @@ class CycleDriver:
         """Nothing: nodes take their turns one after another."""
 
 
-class EventDriver:
+class EventDriver(Driver):
     """An event engine: a part is a share of the round's time.
 
     Which of the two it is follows from the scenario's latency, see `suits_windows`. Synchronous
@@ -190,8 +176,6 @@ class EventDriver:
         network: Network,
         collector: Collector,
     ) -> None:
-        self.state = state
-        self.network = network
         link = scenario.network
         nodes = len(state.round)
         synchronous = scenario.engine == "synchronous"
@@ -218,27 +202,15 @@ class EventDriver:
         if synchronous:
             phases = np.tile(np.arange(0, PHASES, PHASES_A_TIMER), (nodes, 1))
             common["firing_ticks"] = lambda _round: phases
-        self._engine: EventEngine | WindowEngine
+        engine: EventEngine | WindowEngine
+        about = (state, step, TIMERS, network, scenario.seed)
         if suits_windows(latency, period):
-            self._engine = WindowEngine(
-                *(state, step, TIMERS, network, scenario.seed),
-                approach=approach,
-                collectors=CollectorParts(),
-                **common,
-            )
+            engine = WindowEngine(*about, approach=approach, collectors=CollectorParts(), **common)
         else:
-            self._engine = EventEngine(
-                *(state, step, TIMERS, network, scenario.seed), hint=hint, **common
-            )
+            engine = EventEngine(*about, hint=hint, **common)
+        super().__init__(engine, state, network)
         self._collector = collector
         self._begins = 0
-
-    @property
-    def cycle(self) -> int:
-        return self._engine.cycle
-
-    def inject(self, record: npt.NDArray[np.int64]) -> None:
-        self._engine.inject(record)
 
     def begin_round(self) -> None:
         self._begins = self._engine.tick

@@ -38,6 +38,7 @@ from gossamer.sim.studies.peers.inputs.workload import (
     late_changes,
 )
 from gossamer.sim.studies.peers.running.driver import Driver
+from gossamer.sim.study.draws import Int64s
 from gossamer.sim.study.scenarios import check
 
 _CONTACTS = 0x636F6E74616374
@@ -224,11 +225,7 @@ def _ends_of_sessions(changes: Transitions) -> npt.NDArray[np.float64]:
 def form_overlay(state: State, alive: npt.NDArray[np.bool_]) -> None:
     """Give all who are ``alive`` and stand on the ring their neighbours and fingers there.
 
-    Changes links, successors, predecessors and arcs; draws nothing.
-
-    Args:
-        state: of all nodes, as they start.
-        alive: (N,) bool; others stay as they are.
+    Changes links, successors, predecessors and arcs of these; draws nothing.
     """
     if state.params.ring_links == 0:
         return
@@ -236,11 +233,8 @@ def form_overlay(state: State, alive: npt.NDArray[np.bool_]) -> None:
     standing = np.flatnonzero(alive & (places < OFF_THE_RING))
     order = standing[np.argsort(places[standing], kind="stable")]
     state.sampler.profile[order, ARC_START] = places[np.roll(order, 1)]
-    form_in_order.compiled(state, order.astype(np.int64), np.zeros(_words(state), np.int64))
-
-
-def _words(state: State) -> int:
-    return int(descriptor_words.interpreted(state))
+    room = np.zeros(int(descriptor_words.interpreted(state)), np.int64)
+    form_in_order.compiled(state, order.astype(np.int64), room)
 
 
 @rule
@@ -272,9 +266,6 @@ def link_at(s: State, p: int, k: int, q: int, words: Any) -> None:
 
 
 # What nodes want at present, where that changes in the course of a run.
-
-
-Int64s = npt.NDArray[np.int64]
 
 
 class Interests:

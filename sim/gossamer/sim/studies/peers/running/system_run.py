@@ -18,12 +18,7 @@ from gossamer.protocol.peer.settings.profile import coarse_range
 from gossamer.protocol.peer.space.ring import held_boxes, points_of
 from gossamer.protocol.peer.state.state import COUNTER_NAMES, State, identifiers, make_state
 from gossamer.protocol.peer.step import publish_record, subscribe
-from gossamer.protocol.peer.topology.placement import (
-    NOWHERE,
-    off_the_ring,
-    places_of,
-    take_place,
-)
+from gossamer.protocol.peer.topology.placement import NOWHERE, off_the_ring, places_of, take_place
 from gossamer.sim.churn import ChurnTrace
 from gossamer.sim.studies.peers.inputs.own_workload import paced, timetable_of, workload_of
 from gossamer.sim.studies.peers.inputs.publications import (
@@ -63,6 +58,7 @@ from gossamer.sim.studies.peers.running.collector import (
     NOT_CONTROL,
     UNWRITTEN,
     WRITTEN,
+    TrafficLog,
     make_collector,
 )
 from gossamer.sim.studies.peers.running.driver import make_driver
@@ -72,8 +68,8 @@ from gossamer.sim.studies.peers.running.population import (
     form_overlay,
     size_of,
 )
-from gossamer.sim.studies.peers.running.traffic import TrafficLog
-from gossamer.sim.study.records import empty_table, table_of_rows
+from gossamer.sim.study.draws import Int64s
+from gossamer.sim.study.records import Column, empty_table, table_of_rows
 from gossamer.sim.study.watching import Course, Overlay
 
 _LARGEST_PICTURE = 20_000
@@ -129,7 +125,7 @@ class SystemRun:
             form_overlay(self.state, self.engine.network.alive)
         self._traffic = TrafficLog(scenario.round_s)
         self._watched: list[_Watched] = []
-        self._logs: list[npt.NDArray[np.int64]] = []
+        self._logs: list[Int64s] = []
         self._event_rows: list[tuple[float, ...]] = []
         self._cycle_rows: list[tuple[float, ...]] = []
 
@@ -151,25 +147,20 @@ class SystemRun:
 
     @property
     def name(self) -> str:
-        """Of the system."""
         return self.system.name
 
     @property
     def round(self) -> int:
-        """Rounds run so far."""
         return self.engine.cycle
 
     def kept(self) -> SystemRun:
-        """What a checkpoint keeps."""
         return self
 
     @property
     def is_finished(self) -> bool:
-        """Whether all rounds have been run."""
         return self.engine.cycle >= self.rounds
 
     def use_cores(self, cores: Sequence[int | None]) -> None:
-        """Run on these cores from now on; changes no result."""
         self.engine.use_cores(cores)
 
     def run_round(self) -> None:
@@ -195,7 +186,7 @@ class SystemRun:
         alive = self.engine.network.alive
         publisher = self.workload.publisher(event)
         if publisher is None:
-            draw = self.workload.publisher_draws(event, 1)[0]
+            draw = self.workload.publisher_rows(np.array([event]))[0]
             publisher = self.publishers.choose(draw, alive)
         if publisher is None:
             return
@@ -213,7 +204,7 @@ class SystemRun:
         self.engine.inject(publish_record(publisher, event, values))
         self._flush_log()
 
-    def _values_of(self, event: int, time_s: float) -> npt.NDArray[np.int64]:
+    def _values_of(self, event: int, time_s: float) -> Int64s:
         """int64[C]: an event as the overlay routes it, published at a time."""
         values = self.workload.events(event, 1)
         if self.scenario.drift is not None:
@@ -245,7 +236,7 @@ class SystemRun:
                 )
             )
 
-    def _measure(self, cycle: int, events: int, kinds: npt.NDArray[np.int64]) -> None:
+    def _measure(self, cycle: int, events: int, kinds: Int64s) -> None:
         alive = self.engine.network.alive
         ring = utility = float("nan")
         if cycle % self.scenario.measure_every == 0 or cycle + 1 == self.rounds:
@@ -268,7 +259,6 @@ class SystemRun:
 
     @property
     def size(self) -> int:
-        """How many nodes there are, up or not."""
         return self.nodes
 
     def course(self) -> Course:
@@ -305,7 +295,7 @@ class SystemRun:
             traffic=self._traffic.tables(self.collector, self.engine.fates()),
         )
 
-    def _event_table(self, repeated: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[Any]]:
+    def _event_table(self, repeated: Int64s) -> dict[str, Column]:
         """The table of events, with what they have cost so far; ``repeated`` are deliveries."""
         kinds = {
             name: kind
@@ -320,7 +310,7 @@ class SystemRun:
         table |= {name: cost.astype(EVENT_COLUMNS[name]) for name, cost in costs.items()}
         return {name: table[name] for name in EVENT_COLUMNS}
 
-    def _deliveries(self) -> tuple[dict[str, npt.NDArray[Any]], npt.NDArray[np.int64]]:
+    def _deliveries(self) -> tuple[dict[str, Column], Int64s]:
         """The table of first deliveries, and the event of every further one."""
         log = np.concatenate(self._logs) if self._logs else np.empty((0, 5), np.int64)
         _, first = np.unique(log[:, LOG_EVENT] * self.nodes + log[:, LOG_NODE], return_index=True)
@@ -338,25 +328,15 @@ class SystemRun:
         return table, repeated
 
     def _cycle_table(
-        self, events: dict[str, npt.NDArray[Any]], deliveries: dict[str, npt.NDArray[Any]]
-    ) -> dict[str, npt.NDArray[Any]]:
-        names = (
-            "cycle",
-            "time_s",
-            "population",
-            "control_messages",
-            "events",
-            "routing_table_entries",
-            "ring_correct",
-            "friend_utility",
-        )
-        kinds = {name: CYCLE_COLUMNS[name] for name in names}
+        self, events: dict[str, Column], deliveries: dict[str, Column]
+    ) -> dict[str, Column]:
+        sums = per_cycle_sums(len(self._cycle_rows), events, deliveries)
+        kinds = {name: kind for name, kind in CYCLE_COLUMNS.items() if name not in sums}
         table = table_of_rows(self._cycle_rows, kinds)
-        for name, sums in per_cycle_sums(len(table["cycle"]), events, deliveries).items():
-            table[name] = sums.astype(CYCLE_COLUMNS[name])
+        table |= {name: column.astype(CYCLE_COLUMNS[name]) for name, column in sums.items()}
         return {name: table[name] for name in CYCLE_COLUMNS}
 
-    def _node_table(self, events: int) -> dict[str, npt.NDArray[Any]]:
+    def _node_table(self, events: int) -> dict[str, Column]:
         collector, state = self.collector, self.state
         columns = {
             "node": np.arange(self.nodes),
@@ -371,9 +351,7 @@ class SystemRun:
         return {name: columns[name].astype(kind) for name, kind in NODE_COLUMNS.items()}
 
 
-def subscribe_all(
-    s: State, settings: Settings, boxes: npt.NDArray[np.int64], constrained: npt.NDArray[np.int64]
-) -> None:
+def subscribe_all(s: State, settings: Settings, boxes: Int64s, constrained: Int64s) -> None:
     """Give every row its subscriptions: int64[n, S, 2A] and int64[n, S], see `Workload`."""
     if settings.placement == "interest":
         places = places_of(settings, boxes, constrained, s.sampler.key)

@@ -30,6 +30,7 @@ from gossamer.sim.studies.peers.measuring.kept_workload import kept_tables
 from gossamer.sim.studies.peers.measuring.summary import outgrown
 from gossamer.sim.studies.peers.running.preparation import prepare
 from gossamer.sim.studies.peers.study import preview, simulate
+from gossamer.sim.study.contract import Execution
 from gossamer.sim.study.scenarios import read_scenario
 from support.checkout import ROOT
 from support.refusals import sentence_about
@@ -127,10 +128,10 @@ def test_what_a_run_keeps_makes_the_same_run(tmp_path: Path, engine: str) -> Non
     assert told["events"]["file"] == "ticks.parquet"
     assert len(told["subscriptions"]["fingerprint"]) == 64
     with pytest.raises(KeyboardInterrupt):
-        simulate(own, checkpoint=tmp_path / "d", progress=interrupted_after(7))
+        simulate(own, "", Execution(checkpoint=tmp_path / "d", progress=interrupted_after(7)))
     pq.write_table(pq.read_table(tmp_path / "wanted.parquet").slice(1), tmp_path / "wanted.parquet")
     with pytest.raises(ScenarioError, match="wanted"):
-        simulate(own, checkpoint=tmp_path / "d", resume=True)
+        simulate(own, "", Execution(checkpoint=tmp_path / "d", resume=True))
     assert simulate(own).scenario["workload"] != told
 
 

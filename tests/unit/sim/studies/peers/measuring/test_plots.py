@@ -23,10 +23,9 @@ from gossamer.sim.results.results import dump_json, summarise, write_results
 from gossamer.sim.results.tables import compare_folders, comparison_table, print_json, summary_table
 from gossamer.sim.studies.peers.measuring import plots as plotting
 from gossamer.sim.studies.peers.measuring import records
-from gossamer.sim.studies.peers.measuring.measures import MEASURES
 from gossamer.sim.studies.peers.measuring.overlay_measures import snapshot
 from gossamer.sim.studies.peers.measuring.overlay_plot import MAX_NODES, plot_overlay
-from gossamer.sim.studies.peers.measuring.summary import BOUNDS, Bound, outgrown
+from gossamer.sim.studies.peers.measuring.summary import BOUNDS, MEASURES, Bound, outgrown
 from gossamer.sim.study.plot import FORMATS, PlotOptions, plots_as
 from gossamer.sim.study.records import empty_table
 from support.draws import larger

@@ -24,6 +24,7 @@ from gossamer.sim.studies.peers.running.preparation import prepare
 from gossamer.sim.studies.peers.running.system_run import SystemRun
 from gossamer.sim.studies.peers.study import preview, simulate
 from gossamer.sim.studies.worlds.network import Link
+from gossamer.sim.study.contract import Execution
 
 ROUND_S = 60.0
 # The end of the second part of round 10, at which events are published.
@@ -53,7 +54,7 @@ def scenario_of(folder: Path, trace: ChurnTrace, **fields: object) -> inputs.Sce
 
 
 def run_of(scenario: inputs.Scenario) -> SystemRecord:
-    return simulate(scenario, threads=1).systems["kindred"]
+    return simulate(scenario, execution=Execution(workers=1)).systems["kindred"]
 
 
 def expected_at(events: Mapping[str, Any]) -> dict[float, int]:
