@@ -64,7 +64,8 @@ from gossamer.protocol.brokers.graph.coordinator import MakePlan
 from gossamer.protocol.brokers.graph.messages import Planned, Version
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings, messages
 from gossamer.protocol.content.filters import exact_publication
-from gossamer.sim.studies.stock_quotes import Quote, little_covering, make_quotes
+from gossamer.sim.studies.stock_quotes import Quote, make_quotes
+from support.quote_subscriptions import little_covering
 
 ROOM = 256
 OF_MESSAGES = 8

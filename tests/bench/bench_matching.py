@@ -48,7 +48,8 @@ from gossamer.protocol.content.matching.composite_matcher import CompositeMatche
 from gossamer.protocol.content.matching.index import MatchingIndex
 from gossamer.sim.bench.benchmarks import machine
 from gossamer.sim.bench.engine_benchmarks import state_bytes
-from gossamer.sim.studies.stock_quotes import Quote, heavy_covering, little_covering
+from gossamer.sim.studies.stock_quotes import Quote
+from support.quote_subscriptions import heavy_covering, little_covering
 
 SIZES = [1_000, 5_000, 20_000, 50_000, 200_000]
 WORKLOADS = {"little": little_covering, "heavy": heavy_covering}

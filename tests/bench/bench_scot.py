@@ -35,8 +35,7 @@ from gossamer.sim.bench.benchmarks import machine
 from gossamer.sim.results.plot_style import plot_style, save
 from gossamer.sim.studies.scot.burst import MINUTE, SECOND, Burst, BurstResult, run_burst
 from gossamer.sim.studies.scot.plots import plot_delays, plot_messages, plot_queues, plot_scot
-from gossamer.sim.studies.scot.replay import Publications, Replayed, replay
-from gossamer.sim.studies.scot.replay_broadcast import Subscribers, broadcast
+from gossamer.sim.studies.scot.replay import Publications, Replayed, Subscribers, broadcast, replay
 from gossamer.sim.studies.scot.replay_network import Links, ScotNetwork, ServiceTimes, Unobserved
 from gossamer.sim.studies.scot.workloads import Quotes, figure_8
 from support.broker_processes import ScotProcesses, scot_processes

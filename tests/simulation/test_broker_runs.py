@@ -19,8 +19,9 @@ from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.studies.tree_brokers.records import BrokerRunRecord, summarise_covering
 from gossamer.sim.studies.tree_brokers.scenario import BrokerScenario, Overlay, Timing, Workload
-from gossamer.sim.studies.tree_brokers.study import aggregate_rows, simulate_brokers
+from gossamer.sim.studies.tree_brokers.study import BROKERS, aggregate_rows
 from gossamer.sim.studies.tree_brokers.unsubscription_burst import BurstRun, run_burst
+from gossamer.sim.study.contract import Execution
 from gossamer.sim.study.tasks import run_tasks
 from support.checkout import ROOT
 from support.draws import with_campaigns
@@ -58,7 +59,7 @@ def scenario(seed: int = 3, coverings: tuple[str, ...] = COVERINGS) -> BrokerSce
 
 @pytest.fixture(scope="module")
 def finished() -> BrokerRunRecord:
-    return simulate_brokers(scenario(), "# text\n", processes=1)
+    return BROKERS.run(scenario(), "# text\n", Execution(workers=1))
 
 
 def test_every_covering_has_measures_that_follow_from_its_tables(finished: BrokerRunRecord) -> None:

@@ -15,8 +15,7 @@ from gossamer.protocol.content.filters import Filter, parse
 from gossamer.protocol.kernel.rules import Rule
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.studies.scot import replay_loop
-from gossamer.sim.studies.scot.replay import Publications, Replayed, replay
-from gossamer.sim.studies.scot.replay_broadcast import Subscribers, broadcast
+from gossamer.sim.studies.scot.replay import Publications, Replayed, Subscribers, broadcast, replay
 from gossamer.sim.studies.scot.replay_network import Links, ScotNetwork, ServiceTimes, Unobserved
 from gossamer.sim.studies.scot.replay_tables import EXPONENTIAL, SPREADS, spread_of
 from support.draws import with_campaigns

@@ -19,11 +19,12 @@ from gossamer.protocol.content.filters import parse
 from gossamer.protocol.kernel.errors import LocalProtocolError
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.results.results import write_results
+from gossamer.sim.studies.scot import study
 from gossamer.sim.studies.scot.records import ScotRunRecord, summarise_routing
 from gossamer.sim.studies.scot.replay_network import Links, ScotNetwork, ServiceTimes, Unobserved
 from gossamer.sim.studies.scot.scenario import HighRate, Overlay, ScotScenario, Workload
-from gossamer.sim.studies.scot.study import simulate_scot
 from gossamer.sim.studies.scot.workloads import figure_2
+from gossamer.sim.study.contract import Execution
 from gossamer.sim.study.plot import PlotOptions, plots_as
 from support.draws import with_campaigns
 from support.scenes import Watcher
@@ -60,7 +61,7 @@ def scenario(
 
 @pytest.fixture(scope="module")
 def finished() -> ScotRunRecord:
-    return simulate_scot(scenario(), processes=1)
+    return study.SCOT.run(scenario(), "", Execution(workers=1))
 
 
 def test_all_ways_of_routing_deliver_the_same_number_and_tables_hold_what_the_summary_says(
@@ -96,7 +97,9 @@ def test_runs_without_a_burst_or_subscribers_or_links_leave_results_too(tmp_path
             workload=Workload(topics=1, subscribers=subscribers, publishers=2, notifications=2),
         )
         with plots_as(PlotOptions(("svg",))):
-            summary = write_results(simulate_scot(made, processes=1), tmp_path / str(place))
+            summary = write_results(
+                study.SCOT.run(made, "", Execution(workers=1)), tmp_path / str(place)
+            )
         for found in summary["systems"].values():
             assert (found["deliveries"], found["settled_s"]) == (deliveries, None)
             assert (found["other_delay_mean_s"] is None) == (deliveries == 0)

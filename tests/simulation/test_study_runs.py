@@ -21,6 +21,8 @@ import gossamer.sim.studies.tree_brokers.study as brokers
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.results.results import result_hash, summarise, write_results
 from gossamer.sim.studies.dissemination.scenario import DEFAULT_STRATEGIES
+from gossamer.sim.studies.side_by_side import SideBySideStudy
+from gossamer.sim.study.contract import Execution
 from gossamer.sim.study.plot import FORMATS, PlotOptions, plots_as
 from simulation import test_broker_runs, test_scot_runs, test_trees_runs
 from support.draws import larger, with_campaigns
@@ -40,6 +42,7 @@ class Kind:
     Attributes:
         scenario: a small one, of a seed and of some systems.
         names: of three systems.
+        study: of its scenarios.
         module, run: where the function is that runs a system, and its name there.
         name_of: the system that this function is called for, by its first argument.
         unit: what progress calls systems.
@@ -51,7 +54,7 @@ class Kind:
     """
 
     scenario: Callable[..., Any]
-    simulate: Callable[..., Any]
+    study: SideBySideStudy[Any, Any]
     names: tuple[str, ...]
     module: Any
     run: str
@@ -70,7 +73,7 @@ class Kind:
 KINDS: Final = {
     "brokers": Kind(
         scenario=test_broker_runs.scenario,
-        simulate=brokers.simulate_brokers,
+        study=brokers.BROKERS,
         names=("lazy", "selective", "incremental"),
         module=brokers,
         run="run_burst",
@@ -87,7 +90,7 @@ KINDS: Final = {
     ),
     "scot": Kind(
         scenario=test_scot_runs.scenario,
-        simulate=scot.simulate_scot,
+        study=scot.SCOT,
         names=("bid", "static", "dynamic"),
         module=scot,
         run="run_burst",
@@ -104,7 +107,7 @@ KINDS: Final = {
     ),
     "trees": Kind(
         scenario=test_trees_runs.scenario,
-        simulate=trees.simulate_trees,
+        study=trees.TREES,
         names=("SPT", "MULT", "OPT"),
         module=trees,
         run="run_strategy",
@@ -120,24 +123,26 @@ KINDS: Final = {
         page=("Links beyond their capacity",),
     ),
 }
+# Systems one after the other.
+ALONE: Final = Execution(workers=1)
 EVERY_KIND: Final = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 
 
 @cache
 def whole(kind: Kind) -> Any:
-    return kind.simulate(kind.scenario(3, kind.names), processes=1)
+    return kind.study.run(kind.scenario(3, kind.names), "", ALONE)
 
 
 @with_campaigns("study", ["scot"], ["brokers", "trees"])
 def test_processes_change_nothing_and_another_seed_does(study: str) -> None:
     kind = KINDS[study]
     names = kind.names[1:]
-    apart = kind.simulate(kind.scenario(3, names), processes=2)
+    apart = kind.study.run(kind.scenario(3, names), "", Execution())
     same = dataclasses.replace(
         whole(kind), systems={name: whole(kind).systems[name] for name in names}
     )
     assert result_hash(apart) == result_hash(same)
-    other = kind.simulate(kind.scenario(4, names[:1]), processes=1)
+    other = kind.study.run(kind.scenario(4, names[:1]), "", ALONE)
     assert summarise(other)["systems"][names[0]] != summarise(same)["systems"][names[0]]
 
 
@@ -170,7 +175,7 @@ def test_the_folder_holds_tables_plots_and_a_page_that_needs_no_network(
 def hashes(*, all_systems: bool) -> list[str]:
     """Of a run of each study, with three or all of its systems."""
     return [
-        result_hash(kind.simulate(kind.scenario(3), processes=1) if all_systems else whole(kind))
+        result_hash(kind.study.run(kind.scenario(3), "", ALONE) if all_systems else whole(kind))
         for kind in KINDS.values()
     ]
 
@@ -198,7 +203,7 @@ def test_finished_systems_are_kept_and_not_run_again(
 
     def simulate(seed: int, **how: Any) -> Any:
         made = kind.scenario(seed, kind.names)
-        return kind.simulate(made, checkpoint=tmp_path, processes=1, **how)
+        return kind.study.run(made, "", attrs.evolve(ALONE, checkpoint=tmp_path, **how))
 
     monkeypatch.setattr(kind.module, kind.run, stumbles_once)
     with pytest.raises(SimulationError, match=rf"^{second}: somebody stumbled"):

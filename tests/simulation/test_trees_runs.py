@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 
 import attrs
 import numpy as np
 import pytest
 
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.studies.dissemination import adaptation, dynamics
+from gossamer.sim.studies.dissemination import dynamics
 from gossamer.sim.studies.dissemination import scenario as trees
 from gossamer.sim.studies.dissemination.adaptation import (
     ADAPTIVE,
@@ -21,8 +20,9 @@ from gossamer.sim.studies.dissemination.adaptation_network import SECOND, Timing
 from gossamer.sim.studies.dissemination.plots import pictures_of, places_of
 from gossamer.sim.studies.dissemination.records import TreesRunRecord, summarise_strategy
 from gossamer.sim.studies.dissemination.strategies import STRATEGIES
-from gossamer.sim.studies.dissemination.study import simulate_trees
+from gossamer.sim.studies.dissemination.study import TREES
 from gossamer.sim.studies.dissemination.topologies import waxman
+from gossamer.sim.study.contract import Execution
 
 SCENARIO = """
 kind = "trees"
@@ -55,7 +55,7 @@ def scenario(seed: int = 3, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> 
 
 @pytest.fixture(scope="module")
 def finished() -> TreesRunRecord:
-    return simulate_trees(scenario(), "# text\n", processes=1)
+    return TREES.run(scenario(), "# text\n", Execution(workers=1))
 
 
 def test_every_strategy_has_measures_that_follow_from_its_tables(finished: TreesRunRecord) -> None:
@@ -149,23 +149,11 @@ def test_a_seed_fixes_a_run_and_its_script() -> None:
     assert dynamics.write_script(OVERLAY.graph, play, SEED + 1).documents != one.documents
 
 
-def test_plots_and_tables_are_made(tmp_path: Path) -> None:
-    found = {kind: run(kind) for kind in dynamics.DYNAMICS}
-    adaptation.plot_adaptation(found, tmp_path, "adaptation")
-    made = {path.name for path in tmp_path.iterdir()}
-    assert made == {"adaptation.png", "adaptation.svg"}
-    assert adaptation.table_of_adaptation(found).row_count == 2 * len(dynamics.DYNAMICS)
-
-
 def test_a_broker_that_stops_is_planned_around() -> None:
     """Documents of the others go on, on other trees, at another coordinator."""
-
-    class Nobody:
-        def delivered(self, now: int, effect: object) -> None: ...
-
     names = [f"{number:02}" for number in range(OVERLAY.graph.nodes)]
     links = {(names[one], names[other]): 1.0 for one, other in OVERLAY.graph.ends.tolist()}
-    network = TreeNetwork(links, ADAPTIVE, Timing(), Nobody())
+    network = TreeNetwork(links, ADAPTIVE, Timing(), lambda _now, _effect: None)
     network.run_until(5 * SECOND)
     assert network.brokers[names[0]].phase is not None
     network.stop_broker(names[0])

@@ -30,7 +30,7 @@ import numpy as np
 
 from gossamer.command.paths import foreign_storage
 from gossamer.sim.errors import ResultsError
-from gossamer.sim.study.records import Column, RunRecord, SystemRecord, Table
+from gossamer.sim.study.records import Column, RunRecord, Table
 from gossamer.sim.study.scenarios import study_of_values
 
 if TYPE_CHECKING:

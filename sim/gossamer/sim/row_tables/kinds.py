@@ -188,15 +188,8 @@ def _quotes(request: WorkloadRequest) -> RowWorkload:
     from gossamer.sim.row_tables.quotes import QuoteRows, QuoteTables, source_of
     from gossamer.sim.studies.stock_quotes import make_quotes, read_quotes
 
-    if request.source is None:
-        quotes = make_quotes(10_000, request.seed)
-    else:
-        try:
-            quotes = read_quotes(request.source)
-        except (OSError, EOFError, KeyError, ValueError, TypeError) as error:
-            expected = "a gzipped CSV file with symbol, date, prices and volume"
-            found = f"unreadable ({error})"
-            raise ScenarioError(str(request.source), "the quotes", None, expected, found) from error
+    file = request.source
+    quotes = make_quotes(10_000, request.seed) if file is None else read_quotes(file)
     source = source_of(quotes)
     spec = QuoteRows(source=source, seed=request.seed, **typed(QuoteRows, request.settings))
     return QuoteTables(subscriptions=request.subscriptions, events=request.events, spec=spec)
@@ -221,14 +214,13 @@ class _Churn:
 
 def _churn(request: WorkloadRequest) -> RowWorkload:
     from gossamer.sim.churn import FlashCrowd, Pareto, Weibull, read_trace
-    from gossamer.sim.churn.by_row import ChurnByRow
-    from gossamer.sim.churn.fitting import fit_churn
+    from gossamer.sim.churn.by_row import ChurnByRow, fit_churn
     from gossamer.sim.row_tables.vinifera import ChurnRows
 
     chosen = _Churn(**typed(_Churn, request.settings))
     if request.source is not None:
         check_keys(SECTION, request.settings, ["distribution"])  # the trace tells the others
-        spec = fit_churn(read_trace(request.source), request.seed, chosen.distribution).spec
+        spec = fit_churn(read_trace(request.source), request.seed, chosen.distribution)
         return ChurnRows(spec=spec)
     if chosen.distribution not in ("weibull", "pareto"):
         expected = "weibull or pareto"

@@ -21,8 +21,8 @@ from gossamer.sim.study.draws import Floats, Int64s, choices, normal, uniform
 #
 # A quote is a random one of the source with its prices scaled by a common factor, so that what
 # holds within a day (the low is the lowest, and so on) goes on to hold; its volume is scaled by
-# another. Subscriptions are as those of `gossamer.sim.studies.stock_quotes`: about four predicates,
-# around prices that were seen with little covering, with round ends and heavy covering otherwise.
+# another. Subscriptions have about four predicates, around prices that were seen with little
+# covering, with round ends and heavy covering otherwise.
 
 
 # The seed's streams.

@@ -227,10 +227,7 @@ class CommuterRows:
     def move_columns(self, rows: Int64s) -> Mapping[str, Any]:
         """The moves of these subscribers, by subscriber and time."""
         sorts = self.spec.sort_of(rows)
-        parts = [
-            self._commutes(rows[sorts == COMMUTER]),
-            *self._walks(rows[sorts == WANDERER]),
-        ]
+        parts = [self._commutes(rows[sorts == COMMUTER]), *self._walks(rows[sorts == WANDERER])]
         who, at, start, end = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         order = np.lexsort((at, who))
         hosts = self.spec.overlay.subscriber_hosts

@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, Protocol
+from typing import Final
 
 import attrs
 import cbor2
@@ -99,13 +99,6 @@ class Traffic:
     control_bytes: int = 0
 
 
-class Observer(Protocol):
-    """Whoever wants to know what happens; times are microseconds."""
-
-    def delivered(self, now: int, effect: Deliver) -> None:
-        """A client was handed a document."""
-
-
 class TreeNetwork:
     """Runs brokers of a graph.
 
@@ -113,7 +106,7 @@ class TreeNetwork:
         links: by both ends, and what a document costs there.
         settings: of all brokers.
         timing: how long things take.
-        observer: told what happens.
+        delivered: told the time and what a client was handed.
         new_index: makes a broker's index of filters.
 
     Attributes:
@@ -128,7 +121,7 @@ class TreeNetwork:
         links: Mapping[tuple[str, str], float],
         settings: GraphSettings,
         timing: Timing,
-        observer: Observer,
+        delivered: Callable[[int, Deliver], None],
         new_index: NewIndex = SharedIndex,
     ) -> None:
         self.now = 0
@@ -139,7 +132,7 @@ class TreeNetwork:
         names = sorted({end for pair in links for end in pair})
         self.brokers = {name: GraphBroker(name, settings, new_index=new_index) for name in names}
         self._timing = timing
-        self._observer = observer
+        self._delivered = delivered
         self._sizes = MessageSizes()
         self._agenda: list[tuple[int, int, Callable[[], None]]] = []
         self._scheduled = 0
@@ -202,7 +195,7 @@ class TreeNetwork:
                 case Send(name, sent):
                     self._transmit(broker, name, sent)
                 case Deliver():
-                    self._observer.delivered(self.now, effect)
+                    self._delivered(self.now, effect)
                 case SetTimer(timer, token, at):
                     self.call(at, self._later(broker, TimerFired(timer, token)))
                 case MakePlan():

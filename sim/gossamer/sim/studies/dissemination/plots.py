@@ -28,6 +28,7 @@ from gossamer.sim.results.plot_style import (
     beside,
     from_zero,
     legend_below,
+    looks,
     new_figure,
 )
 from gossamer.sim.studies.dissemination.records import StrategyRecord, TreesRunRecord
@@ -167,7 +168,7 @@ def drawings(record: TreesRunRecord) -> Iterator[Drawing]:
         "trees",
         "Two of the trees",
         "Links of the graph in grey, those of the tree in colour and as wide as what they carry.",
-        lambda: plot_trees(record.topology, pictures_of(systems)),
+        lambda: plot_trees(record.common, pictures_of(systems)),
     )
 
 
@@ -203,7 +204,7 @@ def plot_mergers(systems: Strategies) -> Figure:
     for name, one in systems.items():
         style = STYLES[name]
         trees, cost = one.mergers["trees"], one.mergers["cost"]
-        axes.plot(trees, cost, color=style.colour, linestyle=style.dashes, label=style.label)
+        axes.plot(trees, cost, **looks(style))
         best = int(np.argmin(cost))
         axes.plot(trees[best], cost[best], "o", color=style.colour)
     axes.set_xscale("log")
@@ -226,16 +227,8 @@ def plot_states(systems: Strategies) -> Figure:
     panels = {"cost": "Cost of all documents", "duplicates": "Duplicates"}
     for axes, (column, title) in zip(beside(figure, 2), panels.items(), strict=True):
         for name, one in systems.items():
-            style = STYLES[name]
-            axes.plot(
-                one.states["trees"],
-                one.states[column],
-                color=style.colour,
-                linestyle=style.dashes,
-                marker="o",
-                markersize=3,
-                label=style.label,
-            )
+            drawn = {**looks(STYLES[name]), "marker": "o", "markersize": 3}
+            axes.plot(one.states["trees"], one.states[column], **drawn)
         axes.set_xscale("log")
         axes.invert_xaxis()
         axes.set(title=title, xlabel="trees left")

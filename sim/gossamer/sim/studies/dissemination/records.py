@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import attrs
@@ -24,8 +23,8 @@ from gossamer.protocol.dissemination.graph import make_workspace
 from gossamer.protocol.dissemination.grouping import Mergers
 from gossamer.protocol.dissemination.strategies import Routes, route_groups
 from gossamer.sim.studies.dissemination.strategies import Outcome, Setting
-from gossamer.sim.studies.dissemination.topologies import Topology
-from gossamer.sim.study.records import Column, Measure, RunRecord, Table
+from gossamer.sim.studies.side_by_side import SideBySideRun
+from gossamer.sim.study.records import Column, Table, measures_of
 
 # Trees of a strategy that are kept for pictures, those that carry most.
 PICTURED = 2
@@ -71,11 +70,7 @@ class StrategyRecord:
             yield name, getattr(self, name)
 
 
-@dataclass(frozen=True, kw_only=True)
-class TreesRunRecord(RunRecord[StrategyRecord]):
-    """A finished run, with the ``topology`` of its brokers for pictures."""
-
-    topology: Topology
+TreesRunRecord = SideBySideRun[StrategyRecord]
 
 
 def strategy_record(
@@ -197,91 +192,36 @@ def _loads_of(setting: Setting, routes: Routes, deliveries: Deliveries, tree: in
 
 # The measures of one strategy: what each means, and their values from its tables.
 
-
-TREES_MEASURES: Final[tuple[Measure, ...]] = (
-    Measure(
-        "trees",
-        "trees",
-        "count",
-        None,
-        "Trees that documents travel on; of OPT, one for every document.",
-        brief=True,
-    ),
-    Measure(
-        "cost",
-        "cost of all documents",
-        "count",
-        "lower",
-        "Links crossed by all documents, weighed by size and by link (Eq. 1).",
-        brief=True,
-    ),
-    Measure(
-        "cost_over_optimum",
-        "cost over OPT",
-        "number",
-        "lower",
-        "Times the cost of an approximate Steiner tree for every document.",
-        brief=True,
-    ),
-    Measure(
-        "duplicate_visits",
-        "duplicates",
-        "count",
-        "lower",
-        "Visits of a document to a broker that had it already from another tree (Fig. 7).",
-        brief=True,
-    ),
-    Measure(
-        "visits",
-        "visits",
-        "count",
-        "lower",
-        "Visits of documents to brokers other than their own, duplicates among them.",
-    ),
-    Measure(
-        "trees_per_document",
-        "trees a document takes",
-        "number",
-        "lower",
-        "Mean number of trees, of those documents that anybody wants.",
-    ),
-    Measure(
-        "load_max",
-        "largest load of a link",
-        "count",
-        "lower",
-        "Sizes of all documents that crossed the busiest link, once for each tree.",
-    ),
-    Measure(
-        "links_used", "links used", "count", None, "Links that a document crossed at least once."
-    ),
-    Measure(
-        "overloaded_links",
-        "links beyond their capacity",
-        "count",
-        "lower",
-        "Links that had to carry more than the scenario's capacity.",
-        brief=True,
-    ),
-    Measure(
-        "overload",
-        "load beyond capacities",
-        "count",
-        "lower",
-        "What all links together had to carry beyond their capacities.",
-    ),
-    Measure(
-        "planning_s",
-        "planning time",
-        "fine",
-        "lower",
-        "Processor seconds that making groups and trees took.",
-        brief=True,
-    ),
-    Measure("documents", "documents", "count", None, "Documents routed."),
-    Measure("sampled", "documents sampled", "count", None, "Documents that trees were planned by."),
-    Measure("subscriptions", "subscriptions", "count", None, "Subscriptions of all brokers."),
-)
+TREES_MEASURES: Final = measures_of("""
+    trees: trees | count | - | brief
+        Trees that documents travel on; of OPT, one for every document.
+    cost: cost of all documents | count | lower | brief
+        Links crossed by all documents, weighed by size and by link (Eq. 1).
+    cost_over_optimum: cost over OPT | number | lower | brief
+        Times the cost of an approximate Steiner tree for every document.
+    duplicate_visits: duplicates | count | lower | brief
+        Visits of a document to a broker that had it already from another tree (Fig. 7).
+    visits: visits | count | lower
+        Visits of documents to brokers other than their own, duplicates among them.
+    trees_per_document: trees a document takes | number | lower
+        Mean number of trees, of those documents that anybody wants.
+    load_max: largest load of a link | count | lower
+        Sizes of all documents that crossed the busiest link, once for each tree.
+    links_used: links used | count | -
+        Links that a document crossed at least once.
+    overloaded_links: links beyond their capacity | count | lower | brief
+        Links that had to carry more than the scenario's capacity.
+    overload: load beyond capacities | count | lower
+        What all links together had to carry beyond their capacities.
+    planning_s: planning time | fine | lower | brief
+        Processor seconds that making groups and trees took.
+    documents: documents | count | -
+        Documents routed.
+    sampled: documents sampled | count | -
+        Documents that trees were planned by.
+    subscriptions: subscriptions | count | -
+        Subscriptions of all brokers.
+""")
 
 
 def summarise_strategy(record: StrategyRecord) -> dict[str, Any]:

@@ -19,13 +19,7 @@ from gossamer.protocol.dissemination.graph import Reals, TreesError
 from gossamer.protocol.dissemination.semcast import CHANNELS
 from gossamer.protocol.dissemination.strategies import MANAGEABLE
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.studies.dissemination.strategies import (
-    COMPARED,
-    NEIGHBOURS,
-    STRATEGIES,
-    Setting,
-    setting_of,
-)
+from gossamer.sim.studies.dissemination.strategies import COMPARED, NEIGHBOURS, STRATEGIES, Setting
 from gossamer.sim.studies.dissemination.topologies import (
     GENERATORS,
     Topology,
@@ -44,30 +38,20 @@ from gossamer.sim.studies.dissemination.workload import (
     read_workload,
     sampled,
 )
+from gossamer.sim.studies.side_by_side import check_names
 from gossamer.sim.study.scenario_format import ScenarioFormat
-from gossamer.sim.study.scenarios import (
-    check,
-    number,
-    of_type,
-    one_of,
-    to_float,
-    to_path,
-    whole_field,
-)
+from gossamer.sim.study.scenarios import check, number_field, of_type, one_of, to_path, whole_field
 
 KIND: Final = "trees"
 FILE: Final = "file"
 MOST_BROKERS: Final = 10_000
 MOST_DOCUMENTS: Final = 1_000_000
+_A_FILE: Final = of_type(Path, "the path of a file", optional=True)
 DEFAULT_STRATEGIES: Final = tuple(name for name in COMPARED if name != "HYBRID")
 
 
 def _share(default: float) -> Any:
-    return attrs.field(
-        default=default,
-        converter=to_float,
-        validator=number("a share above 0, up to 1", lambda share: 0 < share <= 1),
-    )
+    return number_field("a share above 0, up to 1", lambda share: 0 < share <= 1, default=default)
 
 
 @attrs.frozen(kw_only=True)
@@ -89,16 +73,10 @@ class TopologySection:
     kind: str = attrs.field(default="transit_stub", validator=one_of(*GENERATORS, FILE))
     brokers: int = whole_field(2, MOST_BROKERS, default=500)
     stub_stub_links: int = whole_field(0, MOST_BROKERS, default=0)
-    file: Path | None = attrs.field(
-        default=None,
-        converter=attrs.converters.optional(to_path),
-        validator=of_type(Path, "the path of a file", optional=True),
-    )
+    file: Path | None = attrs.field(default=None, converter=to_path, validator=_A_FILE)
     cost: str | None = attrs.field(default=None, validator=of_type(str, "a text", optional=True))
-    capacity: float = attrs.field(
-        default=0.0,
-        converter=to_float,
-        validator=number("a number of at least 0", lambda capacity: capacity >= 0),
+    capacity: float = number_field(
+        "a number of at least 0", lambda capacity: capacity >= 0, default=0.0
     )
 
     def __attrs_post_init__(self) -> None:
@@ -155,32 +133,17 @@ class WorkloadSection:
     document_keywords: int = whole_field(1, 1000, default=5)
     subscription: str = attrs.field(default=BROKER, validator=one_of(*SUBSCRIPTIONS))
     publishers: str = attrs.field(default=ANYWHERE, validator=one_of(*PUBLISHERS))
-    largest_size: float = attrs.field(
-        default=1.0,
-        converter=to_float,
-        validator=number("a number from 1 to 1000000", lambda size: 1 <= size <= 1e6),
+    largest_size: float = number_field(
+        "a number from 1 to 1000000", lambda size: 1 <= size <= 1e6, default=1.0
     )
-    file: Path | None = attrs.field(
-        default=None,
-        converter=attrs.converters.optional(to_path),
-        validator=of_type(Path, "the path of a file", optional=True),
-    )
+    file: Path | None = attrs.field(default=None, converter=to_path, validator=_A_FILE)
 
     def build(self, topology: Topology, seed: int) -> Workload:
         """The workload; raises `ScenarioError` about its file."""
         if self.file is not None:
             return read_workload(self.file, topology)
-        locality = Locality(
-            neighbourhood=self.neighbourhood,
-            keywords=self.keywords,
-            subscribers=self.subscribers,
-            documents=self.documents,
-            nearby=self.nearby,
-            document_keywords=self.document_keywords,
-            subscription=self.subscription,
-            publishers=self.publishers,
-            largest_size=self.largest_size,
-        )
+        shared = {field.name: getattr(self, field.name) for field in attrs.fields(Locality)}
+        locality = Locality(**shared)
         return make_workload(topology.graph, locality, seed)
 
 
@@ -230,20 +193,10 @@ class TreesScenario:
     planning: Planning = attrs.field(factory=Planning, validator=of_type(Planning, "a table"))
 
     def __attrs_post_init__(self) -> None:
-        printable = self.name.isprintable() and bool(self.name.strip())
-        check(printable, "name", self.name, "one line of text, not empty")
-        choices = ", ".join(STRATEGIES)
-        given = self.strategies
-        listed = isinstance(given, list | tuple) and len(given) > 0
-        check(listed, "strategies", given, f"a list of some of {choices}")
-        for strategy in given:
-            known = isinstance(strategy, str) and strategy in STRATEGIES
-            check(known, "strategies", strategy, f"one of {choices}")
-        check(len(set(given)) == len(given), "strategies", given, "each strategy once")
-        limited = "WITHIN" not in given or self.topology.capacity > 0
+        check_names(self, "strategies", STRATEGIES, "strategy")
+        limited = "WITHIN" not in self.strategies or self.topology.capacity > 0
         expected = "a capacity above 0, as the strategy WITHIN keeps to it"
         check(limited, "topology.capacity", self.topology.capacity, expected)
-        object.__setattr__(self, "strategies", tuple(given))
 
     def routed(self, topology: Topology) -> Sample:
         """All documents with whom they reach.
@@ -266,7 +219,7 @@ class TreesScenario:
         """
         topology = self.topology.build(self.seed)
         routed = self.routed(topology)
-        return setting_of(
+        return Setting(
             topology,
             sampled(routed, self.planning.sample_share, self.seed),
             routed,

@@ -60,23 +60,34 @@ class Setting:
         topology: the brokers.
         planned: the sampled documents.
         routed: all documents, with the same subscriptions.
-        table: shortest paths of the topology.
-        root: of SPT.
+        seed: of the root of SPT.
         capacities: float64[m], of the links; infinite where nothing limits them.
         neighbours: others that MULT2 judges a group with, None for all.
         manageable: groups that HYBRID leaves to gains.
         most_channels: of SemCast.
+        table: shortest paths of the topology.
     """
 
     topology: Topology
     planned: Sample
     routed: Sample
-    table: PathTable
-    root: int
-    capacities: Reals
+    seed: int
+    capacities: Reals = attrs.field(
+        default=attrs.Factory(lambda self: np.full(self.graph.links, np.inf), takes_self=True)
+    )
     neighbours: int | None = NEIGHBOURS
     manageable: int = MANAGEABLE
     most_channels: int = CHANNELS
+    table: PathTable = attrs.field(
+        default=attrs.Factory(
+            lambda self: make_plan(self.graph, self.planned).table, takes_self=True
+        )
+    )
+
+    @cached_property
+    def root(self) -> int:
+        """Of SPT."""
+        return Stream(self.seed, _ROOT_KEY).below(self.graph.nodes)
 
     @cached_property
     def channels(self) -> tuple[Channels, float]:
@@ -124,52 +135,20 @@ class Outcome:
         return None if self.routes is None else self.routes.mergers
 
 
-def setting_of(
-    topology: Topology,
-    planned: Sample,
-    routed: Sample,
-    seed: int,
-    *,
-    table: PathTable | None = None,
-    capacities: Reals | None = None,
-    neighbours: int | None = NEIGHBOURS,
-    manageable: int = MANAGEABLE,
-    most_channels: int = CHANNELS,
-) -> Setting:
-    """A setting; ``seed`` draws the root of SPT, links have no capacities unless given."""
-    graph = topology.graph
-    return Setting(
-        topology=topology,
-        planned=planned,
-        routed=routed,
-        table=make_plan(graph, planned).table if table is None else table,
-        root=Stream(seed, _ROOT_KEY).below(graph.nodes),
-        capacities=np.full(graph.links, np.inf) if capacities is None else capacities,
-        neighbours=neighbours,
-        manageable=manageable,
-        most_channels=most_channels,
-    )
-
-
 def run_strategy(name: str, setting: Setting) -> Outcome:
     """Plan by one of STRATEGIES and route all documents."""
     return STRATEGIES[name](name, setting)
 
 
-def _run_routes(route: Callable[[Plan, Setting], Routes], name: str, setting: Setting) -> Outcome:
-    plan = setting.plan()
-    begun = process_time()
-    routes = route(plan, setting)
-    seconds = process_time() - begun
-    bill = routes.price(plan, setting.routed)
-    return Outcome(name, routes.trees.count, bill, seconds, routes.trees, routes)
+_Route = Callable[[Plan, Setting], Routes | tuple[Routes, Trial]]
 
 
-def _run_tried(name: str, setting: Setting) -> Outcome:
+def _run_routes(route: _Route, name: str, setting: Setting) -> Outcome:
     plan = setting.plan()
     begun = process_time()
-    routes, trial = route_tried(plan)
+    found = route(plan, setting)
     seconds = process_time() - begun
+    routes, trial = found if isinstance(found, tuple) else (found, None)
     bill = routes.price(plan, setting.routed)
     return Outcome(name, routes.trees.count, bill, seconds, routes.trees, routes, trial)
 
@@ -207,7 +186,7 @@ def _within(plan: Plan, setting: Setting) -> Routes:
     return route_within(plan, setting.capacities, scale)
 
 
-_ROUTES: Final[Mapping[str, Callable[[Plan, Setting], Routes]]] = MappingProxyType(
+_ROUTES: Final[Mapping[str, _Route]] = MappingProxyType(
     {
         "SPT": lambda plan, setting: route_by_shortest_paths(plan, setting.root),
         "MST": lambda plan, _: route_by_minimum_spanning_tree(plan),
@@ -216,6 +195,7 @@ _ROUTES: Final[Mapping[str, Callable[[Plan, Setting], Routes]]] = MappingProxyTy
         "HYBRID": lambda plan, setting: route_hybrid(plan, setting.manageable, setting.neighbours),
         "MULT2": lambda plan, setting: route_mult2(plan, setting.neighbours),
         "WITHIN": _within,
+        "TRIED": lambda plan, _: route_tried(plan),
     }
 )
 
@@ -223,7 +203,6 @@ STRATEGIES: Final[Mapping[str, Callable[[str, Setting], Outcome]]] = MappingProx
     {
         "SPT-flooded": _run_flooded,
         **{name: partial(_run_routes, route) for name, route in _ROUTES.items()},
-        "TRIED": _run_tried,
         "SemCast": partial(_run_channels, False),
         "SemCast-filtered": partial(_run_channels, True),
         "OPT": _run_optimum,

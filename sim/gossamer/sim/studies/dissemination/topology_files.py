@@ -14,11 +14,7 @@ import networkx as nx
 import numpy as np
 
 from gossamer.sim.engine.latency_files.graph_files import plain_number, read_graph
-from gossamer.sim.studies.dissemination.topologies import (
-    Positions,
-    Topology,
-    build_topology,
-)
+from gossamer.sim.studies.dissemination.topologies import Positions, Topology, build_topology
 
 
 def read_topology(path: Path, cost: str | None = None) -> Topology:

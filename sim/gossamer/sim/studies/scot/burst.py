@@ -19,7 +19,7 @@ from gossamer.protocol.brokers.core.messages import Attach, Hop, Id, Subscribe
 from gossamer.protocol.brokers.scot import BrokerLabel, Scot, ScotSettings
 from gossamer.protocol.brokers.scot.messages import BidSubscription, Message, Subscription
 from gossamer.protocol.content.filters import Filter
-from gossamer.sim.studies.scot.replay import Publications, Replayed, replay
+from gossamer.sim.studies.scot.replay import Publications, replay
 from gossamer.sim.studies.scot.replay_network import Links, ScotNetwork, ServiceTimes, Unobserved
 from gossamer.sim.studies.scot.workloads import Topics, Workload
 
@@ -263,53 +263,26 @@ def run_burst(burst: Burst) -> BurstResult:
     run = _Run(burst, network, draw, hrp=str(burst.hrp or drawn))
     run.subscribe()
     network.run_until_idle()
-    subscriptions = _Subscriptions.of(network)
+    # As brokers counted while subscribers registered.
+    brokers = list(network.brokers.values())
+    messages = sum(sum(broker.counters.sent.values()) for broker in brokers)
+    duplicates = sum(broker.counters.duplicates for broker in brokers)
+    kept_back = sum(broker.counters.kept_back for broker in brokers)
+    table_entries = sum(broker.table_size for broker in brokers)
     started = network.now + SECOND
     publications = run.publications(started)
     network.run_until_idle()
     found = replay(network, publications)
-    return _result(burst.scot, observer, subscriptions, publications, found, started)
-
-
-@attrs.frozen
-class _Subscriptions:
-    """What brokers counted while subscribers registered."""
-
-    messages: int
-    duplicates: int
-    kept_back: int
-    table_entries: int
-
-    @classmethod
-    def of(cls, network: ScotNetwork) -> _Subscriptions:
-        brokers = network.brokers.values()
-        counters = [broker.counters for broker in brokers]
-        return cls(
-            messages=sum(sum(one.sent.values()) for one in counters),
-            duplicates=sum(one.duplicates for one in counters),
-            kept_back=sum(one.kept_back for one in counters),
-            table_entries=sum(broker.table_size for broker in brokers),
-        )
-
-
-def _result(
-    scot: Scot,
-    observer: _Observer,
-    subscriptions: _Subscriptions,
-    publications: Publications,
-    found: Replayed,
-    started: int,
-) -> BurstResult:
     return BurstResult(
         subscription_delays=np.array(
             [at - observer.subscribed[id_] for id_, at in observer.reached.items()], np.int64
         ),
         subscription_hops=np.array([hops for hops in observer.hops.values() if hops], np.int64),
-        longer_ways=observer.longer_ways(scot),
-        subscription_messages=subscriptions.messages,
-        subscription_duplicates=subscriptions.duplicates,
-        kept_back=subscriptions.kept_back,
-        table_entries=subscriptions.table_entries,
+        longer_ways=observer.longer_ways(burst.scot),
+        subscription_messages=messages,
+        subscription_duplicates=duplicates,
+        kept_back=kept_back,
+        table_entries=table_entries,
         published=publications.at[found.publication],
         received=found.received,
         clients=found.clients,

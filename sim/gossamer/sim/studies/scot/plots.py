@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -21,10 +21,10 @@ from gossamer.sim.results.plot_style import (
     HEIGHT_IN,
     INK,
     VERMILION,
-    SystemStyle,
     filled,
     from_zero,
     legend_below,
+    looks,
     new_figure,
     system_styles,
 )
@@ -95,32 +95,18 @@ def column_order(scot: Scot) -> list[str]:
 
 def plot_delays(results: Results) -> Figure:
     """The largest delay of every 1,000 notifications received, or of fewer, as in Fig. 11."""
-    figure, axes = _plot()
-    for name, style in system_styles(results).items():
-        x, y = largest_delays(results[name])
-        _line(axes, x, y, style)
-    axes.set(title="Largest delay (s)", xlabel="received at (s)")
-    from_zero(axes)
-    legend_below(figure, axes)
-    return figure
+    return _lines(results, largest_delays, "Largest delay (s)", "received at (s)")
 
 
 def plot_queues(results: Results) -> Figure:
     """The longest output queue over time."""
-    figure, axes = _plot()
-    for name, style in system_styles(results).items():
-        result = results[name]
-        x, y = longest_queues(result)
-        _line(axes, x, y, style)
-    axes.set(title="Longest output queue (messages)", xlabel="time (s)")
-    from_zero(axes)
-    legend_below(figure, axes)
-    return figure
+    return _lines(results, longest_queues, "Longest output queue (messages)", "time (s)")
 
 
 def plot_messages(results: Results) -> Figure:
     """Messages by kind of link and of message, a bar for each way of routing."""
-    figure, axes = _plot()
+    figure = new_figure()
+    axes = figure.subplots()
     kinds = ("subscriptions", "of them duplicates", "within clusters", "between clusters")
     width = 0.8 / len(results)
     for place, (name, style) in enumerate(system_styles(results).items()):
@@ -191,15 +177,19 @@ def longest_queues(result: BurstResult) -> tuple[Floats, Floats]:
     return at[starts].astype(np.float64) * _MICROSECONDS, longest
 
 
-def _line(axes: Axes, x: Floats, y: Floats, style: SystemStyle) -> None:
-    # Dashed ones above, where lines coincide.
-    above = 3 if style.dashes != "-" else 2
-    axes.plot(x, y, color=style.colour, linestyle=style.dashes, label=style.label, zorder=above)
-
-
-def _plot() -> tuple[Figure, Axes]:
+def _lines(
+    results: Results, curve: Callable[[BurstResult], tuple[Floats, Floats]], title: str, xlabel: str
+) -> Figure:
+    """A line for each way of routing, dashed ones above, where lines coincide."""
     figure = new_figure()
-    return figure, figure.subplots()
+    axes = figure.subplots()
+    for name, style in system_styles(results).items():
+        above = 3 if style.dashes != "-" else 2
+        axes.plot(*curve(results[name]), **looks(style), zorder=above)
+    axes.set(title=title, xlabel=xlabel)
+    from_zero(axes)
+    legend_below(figure, axes)
+    return figure
 
 
 def _visit(graph: nx.Graph[str], region: str, origin: str | None, order: list[str]) -> None:

@@ -7,13 +7,19 @@ one length. Times are seconds of simulated time since publishers began.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import Any, Final
 
 import attrs
 import numpy as np
 
 from gossamer.sim.studies.scot.burst import FIRST, MINUTE, SECOND, Burst, BurstResult
-from gossamer.sim.study.records import Measure, RunRecord, Table
+from gossamer.sim.studies.side_by_side import SideBySideRun
+from gossamer.sim.study.records import Table, measures_of
+
+_TOTALS: Final = (
+    *("inter_messages", "intra_messages", "matchings", "detours"),
+    *("subscription_messages", "subscription_duplicates", "kept_back", "table_entries"),
+)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -40,18 +46,8 @@ class RoutingRecord:
     @property
     def totals(self) -> Mapping[str, int | float]:
         """Counts that stand in no table."""
-        result = self.result
-        return {
-            "inter_messages": result.inter_messages,
-            "intra_messages": result.intra_messages,
-            "matchings": result.matchings,
-            "detours": result.detours,
-            "subscription_messages": result.subscription_messages,
-            "subscription_duplicates": result.subscription_duplicates,
-            "kept_back": result.kept_back,
-            "table_entries": result.table_entries,
-            **{f"case_{case}": number for case, number in result.cases.items()},
-        }
+        totals = {name: getattr(self.result, name) for name in _TOTALS}
+        return totals | {f"case_{case}": number for case, number in self.result.cases.items()}
 
     def tables(self) -> Iterator[tuple[str, Table]]:
         """Every table with its name, always in the same order.
@@ -82,7 +78,7 @@ class RoutingRecord:
         yield "subscriptions", {"delay_s": result.subscription_delays / SECOND}
 
 
-ScotRunRecord: TypeAlias = RunRecord[RoutingRecord]
+ScotRunRecord = SideBySideRun[RoutingRecord]
 
 
 def summarise_routing(record: RoutingRecord) -> dict[str, Any]:
@@ -131,148 +127,45 @@ def _mean(values: Any) -> float:
 
 # The measures of a way of routing on a SCOT, in the terms of its paper (Sec. 7.2).
 
-
-SCOT_MEASURES: tuple[Measure, ...] = (
-    Measure(
-        "burst_delay_mean_s",
-        "delay in the burst, mean (s)",
-        "fine",
-        "lower",
-        "Mean time from publication to delivery of what the publisher with a high rate published.",
-        brief=True,
-    ),
-    Measure(
-        "other_delay_mean_s",
-        "delay of the others, mean (s)",
-        "fine",
-        "lower",
-        "Mean time from publication to delivery of everything else.",
-        brief=True,
-    ),
-    Measure(
-        "delay_max_s",
-        "delay, longest (s)",
-        "fine",
-        "lower",
-        "The longest time from publication to delivery.",
-        brief=True,
-    ),
-    Measure(
-        "share_below_1_s",
-        "delivered within a second",
-        "ratio",
-        "higher",
-        "Share of the deliveries that took less than a second.",
-        brief=True,
-    ),
-    Measure(
-        "settled_s",
-        "settled after the burst (s)",
-        "fine",
-        "lower",
-        "Time from the last publication of the burst until the last of them was received.",
-        brief=True,
-    ),
-    Measure(
-        "output_queue_max",
-        "longest output queue",
-        "count",
-        "lower",
-        "The longest output queue of a link at the end of any window, in messages.",
-        brief=True,
-    ),
-    Measure(
-        "burst_queue_mean",
-        "output queue on the way of the burst",
-        "fine",
-        "lower",
-        "Mean length of the output queues that the burst went through, while it lasted.",
-        brief=True,
-    ),
-    Measure(
-        "notification_messages",
-        "messages of notifications",
-        "count",
-        "lower",
-        "Notifications sent from broker to broker.",
-        brief=True,
-    ),
-    Measure(
-        "inter_messages",
-        "of them between clusters",
-        "count",
-        None,
-        "Those on links between clusters; the others are within clusters.",
-        brief=True,
-    ),
-    Measure(
-        "matchings",
-        "matchings",
-        "count",
-        "lower",
-        "How often a broker matched a notification with its routing table.",
-        brief=True,
-    ),
-    Measure(
-        "rerouted",
-        "dynamic decisions",
-        "count",
-        None,
-        "Notifications with an overloaded target link between clusters (cases I to III).",
-        brief=True,
-    ),
-    Measure(
-        "detours",
-        "detours within clusters",
-        "count",
-        None,
-        "Copies that went around an overloaded link within the cluster.",
-    ),
-    Measure(
-        "subscription_messages",
-        "messages of subscriptions",
-        "count",
-        "lower",
-        "Subscriptions sent from broker to broker.",
-        brief=True,
-    ),
-    Measure(
-        "subscription_duplicates",
-        "of them duplicates",
-        "count",
-        "lower",
-        "Those that had come on another link before, and were dropped.",
-        brief=True,
-    ),
-    Measure(
-        "subscription_delay_mean_s",
-        "subscription delay, mean (s)",
-        "fine",
-        "lower",
-        "Mean time from a subscription's first broker to its last.",
-        brief=True,
-    ),
-    Measure(
-        "subscription_hops_mean",
-        "hops to a broker, mean",
-        "number",
-        "lower",
-        "Mean number of hops from the first broker of a subscription to any other.",
-    ),
-    Measure(
-        "kept_back",
-        "subscriptions kept back",
-        "count",
-        None,
-        "How often a broker did not pass a subscription on, as another one covered it.",
-    ),
-    Measure(
-        "table_entries_mean",
-        "routing table entries, mean",
-        "number",
-        "lower",
-        "Entries of a broker's routing table.",
-    ),
-    Measure("publications", "publications", "count", None, "Notifications published."),
-    Measure("deliveries", "deliveries made", "count", None, "Notifications handed to clients."),
-)
+SCOT_MEASURES: Final = measures_of("""
+    burst_delay_mean_s: delay in the burst, mean (s) | fine | lower | brief
+        Mean time from publication to delivery of what the publisher with a high rate published.
+    other_delay_mean_s: delay of the others, mean (s) | fine | lower | brief
+        Mean time from publication to delivery of everything else.
+    delay_max_s: delay, longest (s) | fine | lower | brief
+        The longest time from publication to delivery.
+    share_below_1_s: delivered within a second | ratio | higher | brief
+        Share of the deliveries that took less than a second.
+    settled_s: settled after the burst (s) | fine | lower | brief
+        Time from the last publication of the burst until the last of them was received.
+    output_queue_max: longest output queue | count | lower | brief
+        The longest output queue of a link at the end of any window, in messages.
+    burst_queue_mean: output queue on the way of the burst | fine | lower | brief
+        Mean length of the output queues that the burst went through, while it lasted.
+    notification_messages: messages of notifications | count | lower | brief
+        Notifications sent from broker to broker.
+    inter_messages: of them between clusters | count | - | brief
+        Those on links between clusters; the others are within clusters.
+    matchings: matchings | count | lower | brief
+        How often a broker matched a notification with its routing table.
+    rerouted: dynamic decisions | count | - | brief
+        Notifications with an overloaded target link between clusters (cases I to III).
+    detours: detours within clusters | count | -
+        Copies that went around an overloaded link within the cluster.
+    subscription_messages: messages of subscriptions | count | lower | brief
+        Subscriptions sent from broker to broker.
+    subscription_duplicates: of them duplicates | count | lower | brief
+        Those that had come on another link before, and were dropped.
+    subscription_delay_mean_s: subscription delay, mean (s) | fine | lower | brief
+        Mean time from a subscription's first broker to its last.
+    subscription_hops_mean: hops to a broker, mean | number | lower
+        Mean number of hops from the first broker of a subscription to any other.
+    kept_back: subscriptions kept back | count | -
+        How often a broker did not pass a subscription on, as another one covered it.
+    table_entries_mean: routing table entries, mean | number | lower
+        Entries of a broker's routing table.
+    publications: publications | count | -
+        Notifications published.
+    deliveries: deliveries made | count | -
+        Notifications handed to clients.
+""")

@@ -10,12 +10,13 @@ faster where few different publications are made.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import attrs
 import numpy as np
 
 from gossamer.protocol.brokers.core.effects import Deliver, Effect, Refuse, Send
-from gossamer.protocol.brokers.core.messages import Hop, Publish, client, neighbour
+from gossamer.protocol.brokers.core.messages import Attach, Detach, Hop, Publish, client, neighbour
 from gossamer.protocol.brokers.scot import ScotBroker
 from gossamer.protocol.brokers.scot.messages import (
     BetweenBrokers,
@@ -27,14 +28,14 @@ from gossamer.protocol.brokers.scot.messages import (
     Notification,
     QueueReport,
     Subscription,
-    WindowEnded,
+    Unsubscription,
 )
+from gossamer.protocol.content.filters import Filter, parse
 from gossamer.protocol.content.filters import Publication as Values
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.studies.scot import replay_loop as loop
-from gossamer.sim.studies.scot import replay_state as state
-from gossamer.sim.studies.scot.replay_network import ScotNetwork
-from gossamer.sim.studies.scot.replay_state import Decisions, Fixed, Int64s
+from gossamer.sim.studies.scot.replay_loop import Decisions, Fixed, Int64s
+from gossamer.sim.studies.scot.replay_network import ScotNetwork, tell_queues
 from gossamer.sim.studies.scot.replay_tables import (
     DecisionTables,
     InputQueues,
@@ -119,8 +120,7 @@ def replay(network: ScotNetwork, publications: Publications) -> Replayed:
     return Replay(network, publications, messages, ask).run()
 
 
-@attrs.frozen
-class _Tally:
+class _Tally(NamedTuple):
     """What a broker counted when it took a decision."""
 
     matched: int
@@ -136,13 +136,9 @@ class _Tally:
         return cls(counters.matched, counters.lost, counters.detours, case)
 
     def since(self, before: _Tally) -> _Tally:
-        case = (self.case - before.case).bit_length() // 20
-        return _Tally(
-            self.matched - before.matched,
-            self.lost - before.lost,
-            self.detours - before.detours,
-            case,
-        )
+        added = (now - earlier for now, earlier in zip(self, before, strict=True))
+        matched, lost, detours, case = added
+        return _Tally(matched, lost, detours, case.bit_length() // 20)
 
 
 class Replay:
@@ -186,22 +182,22 @@ class Replay:
         self._decisions = DecisionTables()
         self._inputs = InputQueues(self._fixed.work.tolist())
         self._flow = new_flow(len(self._brokers), len(ends), len(publications.at), network.now)
-        self._flow.brokers[:, state.TAKEN] = list(network.taken.values())
+        self._flow.brokers[:, loop.TAKEN] = list(network.taken.values())
 
     def run(self) -> Replayed:
         """Let everything happen."""
         while True:
             why = loop.run_events.compiled(self._fixed, self._flow, self._decisions.tables)
-            if why == state.IDLE:
+            if why == loop.IDLE:
                 break
-            if why == state.UNDECIDED:
+            if why == loop.UNDECIDED:
                 self._decide()
-            elif why == state.WINDOW:
+            elif why == loop.WINDOW:
                 self._tell_queues()
             else:
                 self._flow = roomier(self._flow)
-        self._network.now = int(self._flow.registers[state.NOW])
-        taken = self._flow.brokers[:, state.TAKEN].tolist()
+        self._network.now = int(self._flow.registers[loop.NOW])
+        taken = self._flow.brokers[:, loop.TAKEN].tolist()
         self._network.taken.update(zip(self._network.brokers, taken, strict=True))
         return self._result()
 
@@ -217,9 +213,9 @@ class Replay:
 
     def _decide(self) -> None:
         """Ask a broker what to do with the message that is pending, and keep the answer."""
-        event = int(self._flow.registers[state.PENDING])
+        event = int(self._flow.registers[loop.PENDING])
         what, which = event & 3, event >> 2
-        if what == state.PUBLISHED:
+        if what == loop.PUBLISHED:
             broker = self._brokers[self._fixed.broker[which]]
             origin, shape = self._place[broker.name], int(self._fixed.shape[which])
             source = None
@@ -229,12 +225,12 @@ class Replay:
             broker, origin = self._brokers[other], len(self._brokers) + link
             source = neighbour(self._brokers[one].name)
         before = _Tally.of(broker)
-        self._network.now = int(self._flow.registers[state.NOW])
+        self._network.now = int(self._flow.registers[loop.NOW])
         effects = self._ask(broker, source, self._messages[shape])
         self._tallies.append(_Tally.of(broker).since(before))
         copies = [self._copy(broker, shape, effect) for effect in effects_sent(broker, effects)]
         clients = sum(isinstance(effect, Deliver) for effect in effects)
-        revision = int(self._flow.brokers[self._place[broker.name], state.REVISION_NOW])
+        revision = int(self._flow.brokers[self._place[broker.name], loop.REVISION_NOW])
         self._decisions.enter((origin, shape), revision, copies, clients)
 
     def _copy(self, broker: ScotBroker, shape: int, effect: Send) -> tuple[int, int, int, int]:
@@ -258,40 +254,28 @@ class Replay:
 
     def _tell_queues(self) -> None:
         """Tell brokers of their output queues, and see whether that changes what they decide."""
-        flow = self._flow
-        names = [broker.name for broker in self._brokers]
-        told: dict[int, list[QueueReport]] = {}
-        for row in flow.reports[: flow.registers[state.REPORTS]].tolist():
+        flow, names = self._flow, list(self._network.brokers)
+        told: dict[str, list[QueueReport]] = {}
+        for row in flow.reports[: flow.registers[loop.REPORTS]].tolist():
             link, length, entered, left = row
             one, other = self._fixed.ends[link].tolist()
-            told.setdefault(one, []).append(QueueReport(names[other], length, entered, left))
-        now = int(flow.registers[state.NOW])
+            told.setdefault(names[one], []).append(QueueReport(names[other], length, entered, left))
+        now = int(flow.registers[loop.NOW])
+        waiting: dict[str, InputQueue] = {}
+        if self._network.settings.input_queues:
+            columns = flow.brokers[:, [loop.FREE_AT, loop.TAKEN]].T.tolist()
+            found = self._inputs.at(now, *columns)
+            waiting = {names[place]: queue for place, queue in found.items()}
         before = [broker.revision for broker in self._brokers]
-        waiting = self._waiting(now)
-        sent: list[tuple[str, Send]] = []
-        for place in {**told, **waiting}:
-            broker = self._brokers[place]
-            ended = WindowEnded(tuple(told.get(place, ())), waiting.get(place))
-            effects = broker.handle(now, None, ended)
-            sent += [(broker.name, one) for one in effects if isinstance(one, Send)]
-        for name, effect in sent:
-            receiver = self._brokers[self._place[effect.neighbour]]
-            receiver.handle(now, neighbour(name), effect.message)
+        tell_queues(self._network.brokers, now, told, waiting)
         for place, broker in enumerate(self._brokers):
-            flow.brokers[place, state.REVISION_NOW] += broker.revision != before[place]
-
-    def _waiting(self, now: int) -> dict[int, InputQueue]:
-        """How long input queues are, where brokers tell each other."""
-        if not self._network.settings.input_queues:
-            return {}
-        columns = self._flow.brokers[:, [state.FREE_AT, state.TAKEN]].T.tolist()
-        return self._inputs.at(now, *columns)
+            flow.brokers[place, loop.REVISION_NOW] += broker.revision != before[place]
 
     def _result(self) -> Replayed:
         flow, tables = self._flow, self._decisions.tables
         registers = flow.registers
         uses = self._decisions.uses()
-        rows = flow.deliveries[: registers[state.DELIVERIES]]
+        rows = flow.deliveries[: registers[loop.DELIVERIES]]
         cases: dict[int, int] = {}
         for tally, times in zip(self._tallies, uses.tolist(), strict=True):
             if tally.case:
@@ -301,24 +285,24 @@ class Replay:
             publication=rows[:, 0],
             received=rows[:, 1],
             clients=rows[:, 2],
-            windows=flow.windows[: registers[state.WINDOWS]],
-            burst_links=int(flow.links[:, state.MARKED].sum()),
+            windows=flow.windows[: registers[loop.WINDOWS]],
+            burst_links=int(flow.links[:, loop.MARKED].sum()),
             inter=inter,
-            intra=int(registers[state.MESSAGES]) - inter,
+            intra=int(registers[loop.MESSAGES]) - inter,
             matchings=_total(uses, [tally.matched for tally in self._tallies]),
             lost=_total(uses, [tally.lost for tally in self._tallies]),
             detours=_total(uses, [tally.detours for tally in self._tallies]),
             cases=dict(sorted(cases.items())),
             decisions=len(self._tallies),
             last=flow.last,
-            ended=int(registers[state.NOW]),
+            ended=int(registers[loop.NOW]),
         )
 
     def _sent_between_clusters(self, tables: Decisions, uses: Int64s) -> int:
         clusters = np.array([broker.position.label.cluster for broker in self._brokers])
         between = clusters[self._fixed.ends[:, 0]] != clusters[self._fixed.ends[:, 1]]
-        counts = tables.rows[: len(uses), state.COPIES]
-        links = tables.copies[: int(counts.sum()), state.LINK]
+        counts = tables.rows[: len(uses), loop.COPIES]
+        links = tables.copies[: int(counts.sum()), loop.LINK]
         return int((between[links] * np.repeat(uses, counts)).sum())
 
 
@@ -348,3 +332,94 @@ def carried(message: BetweenBrokers) -> object:
 
 def _total(uses: Int64s, values: Sequence[int]) -> int:
     return int((uses * np.array(values, np.int64)).sum())
+
+
+# Subscription broadcast at scale: brokers are asked once for all subscriptions that are alike.
+#
+# What a broker does with a new subscription depends on where it comes from and on its host cluster
+# (Algorithm 1), so that the broadcast can be replayed. Each way is asked with a probe, which is
+# taken back at once; then the subscriptions are entered into the tables. The outcome is that of a
+# `ScotNetwork`: the same tables, messages and times.
+
+
+_PROBE, _LABEL = "probe", "one"
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Subscribers:
+    """Clients that attach with one subscription each; in order of time.
+
+    Attributes:
+        at: int64, when each reaches its broker, microseconds.
+        broker: int64, which broker, by place in the network.
+        names: of the clients, all different.
+        wanted: what each subscribes to.
+    """
+
+    at: Int64s
+    broker: Int64s
+    names: Sequence[str]
+    wanted: Sequence[Filter]
+
+
+def broadcast(network: ScotNetwork, subscribers: Subscribers) -> Replayed:
+    """Let clients attach and subscribe in a network in which nothing is under way.
+
+    Static or dynamic routing, without covering, all brokers sharing a catalogue. Brokers do not
+    count what they send and receive; the result does.
+
+    Raises `SimulationError` for other settings, and if a broker refuses anything.
+    """
+    settings = network.settings
+    if settings.covering or settings.routing == "bid":
+        raise SimulationError("only a broadcast in two steps, without covering, repeats itself")
+    none = np.zeros(len(subscribers.at), np.int64)
+    publications = Publications(
+        at=subscribers.at,
+        broker=subscribers.broker,
+        content=none,
+        marked=none,
+        contents=(),
+        publishers={},
+    )
+    attach = Attach(((_PROBE, parse(f"present({_PROBE})")),))
+    replay = Replay(network, publications, [attach], _ask)
+    result = replay.run()
+    _enter(network, subscribers, replay)
+    return result
+
+
+def _ask(broker: ScotBroker, source: Hop | None, message: Message) -> list[Effect]:
+    """What a broker does with a subscription; it is then as before."""
+    if source is None:
+        effects = broker.handle(0, client(_PROBE), message)
+        broker.handle(0, client(_PROBE), Detach())
+    else:
+        assert isinstance(message, Subscription)
+        effects = broker.handle(0, source, message)
+        broker.handle(0, source, Unsubscription(message.id))
+    return effects
+
+
+def _enter(network: ScotNetwork, subscribers: Subscribers, replay: Replay) -> None:
+    """Let brokers know the subscriptions: first at home, then wherever they came."""
+    brokers = list(network.brokers.values())
+    first: dict[int, int] = {}
+    held: dict[int, list[int]] = {}
+    for place, home in enumerate(subscribers.broker.tolist()):
+        source, wanted = client(subscribers.names[place]), subscribers.wanted[place]
+        effects = brokers[home].handle(network.now, source, Attach(((_LABEL, wanted),)))
+        first.setdefault(home, place)
+        held.setdefault(home, []).extend(_numbers(network, effects_sent(brokers[home], effects)))
+    for home, place in first.items():
+        numbers = np.array(held[home], np.intp)
+        for one, other in replay.ways(place):
+            network.brokers[other].learn(one, numbers)
+
+
+def _numbers(network: ScotNetwork, sent: Sequence[Send]) -> list[int]:
+    """The number of the subscription that is sent, if the broker has any neighbour."""
+    messages = (effect.message for effect in sent[:1])
+    ids = (message.id for message in messages if isinstance(message, Subscription))
+    found = (network.catalogue.number_of(id_) for id_ in ids)
+    return [number for number in found if number is not None]

@@ -13,14 +13,14 @@ import functools
 import heapq
 import random
 from collections import deque
-from collections.abc import Callable, Iterable
-from typing import Final, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, TypeVar
 
 import attrs
 
 from gossamer.protocol.brokers.core.effects import Deliver, Effect, Refuse, Send
 from gossamer.protocol.brokers.core.messages import Hop, NeighbourDown, Publish, client, neighbour
-from gossamer.protocol.brokers.scot import BrokerLabel, Scot, ScotBroker, ScotSettings
+from gossamer.protocol.brokers.scot import Scot, ScotBroker, ScotSettings
 from gossamer.protocol.brokers.scot.messages import (
     BetweenBrokers,
     BidNotification,
@@ -40,6 +40,8 @@ from gossamer.sim.studies.scot.replay_tables import (
     RememberingCatalogue,
     spread_of,
 )
+
+T = TypeVar("T")
 
 # What brokers work on a notification of does not depend on what it says.
 _PUBLISH: Final = Publish({})
@@ -110,8 +112,11 @@ def _factor(broker: str, unevenness: float) -> float:
     return float(2 ** random.Random(broker).uniform(-unevenness, unevenness))
 
 
-class Observer(Protocol):
-    """Whoever wants to know what happens; all times are microseconds."""
+class Unobserved:
+    """What is told what happens, by derived classes; times are microseconds.
+
+    This one is for runs in which brokers refuse nothing, and whose end is all that counts.
+    """
 
     def handled(
         self,
@@ -128,40 +133,11 @@ class Observer(Protocol):
         """A client was handed a notification."""
 
     def refused(self, now: int, broker: str, effect: Refuse) -> None:
-        """A message was not carried out."""
-
-    def window_ended(self, now: int, queues: dict[tuple[str, str], QueueReport]) -> None:
-        """How the output queues that were in use are, by link."""
-
-
-class Unobserved:
-    """An observer of runs in which brokers refuse nothing, and whose end is all that counts."""
-
-    def handled(
-        self,
-        now: int,
-        arrived: int,
-        broker: str,
-        source: Hop,
-        message: Message,
-        effects: list[Effect],
-    ) -> None:
-        """Nothing is written down."""
-
-    def delivered(self, now: int, effect: Deliver) -> None:
-        """Nothing is written down."""
-
-    def refused(self, now: int, broker: str, effect: Refuse) -> None:
         """What is refused is a fault of the scenario."""
         raise SimulationError(f"broker {broker} at {now} µs: {effect.error}")
 
     def window_ended(self, now: int, queues: dict[tuple[str, str], QueueReport]) -> None:
-        """Nothing is written down."""
-
-
-def _both(one: BrokerLabel, other: BrokerLabel) -> Iterable[tuple[BrokerLabel, BrokerLabel]]:
-    """A link in either direction."""
-    return ((one, other), (other, one))
+        """How the output queues that were in use are, by link."""
 
 
 @attrs.define(eq=False)
@@ -224,7 +200,7 @@ class ScotNetwork:
         settings: ScotSettings,
         links: Links,
         service: ServiceTimes,
-        observer: Observer,
+        observer: Unobserved,
         catalogue: Catalogue | None = None,
     ) -> None:
         self.now = 0
@@ -254,7 +230,7 @@ class ScotNetwork:
         self._window_set = False
         self._inputs: InputQueues | None = None
         for one, other in scot.links():
-            for a, b in ((one, other), (other, one)):
+            for a, b in _both(one, other):
                 self._queues[str(a), str(b)] = _OutputQueue()
                 self.brokers[str(a)].handle(0, None, NeighbourUp(str(b), b))
 
@@ -313,7 +289,7 @@ class ScotNetwork:
 
     def break_link(self, one: str, other: str) -> None:
         """Let a link work no more, now; what is under way on it is dropped, and both ends know."""
-        for name, end in ((one, other), (other, one)):
+        for name, end in _both(one, other):
             self._broken.add((name, end))
             if name not in self._stopped:
                 effects = self.brokers[name].handle(self.now, None, NeighbourDown(end))
@@ -398,17 +374,6 @@ class ScotNetwork:
         self._in_use[one, other] = None
         return leaves
 
-    def _tell(self, told: dict[str, list[QueueReport]]) -> None:
-        """Tell brokers of their queues; what they tell each other of input queues takes no time."""
-        waiting = self._waiting()
-        sent: list[tuple[str, Send]] = []
-        for broker in {**told, **waiting}:
-            ended = WindowEnded(tuple(told.get(broker, ())), waiting.get(broker))
-            effects = self.brokers[broker].handle(self.now, None, ended)
-            sent += [(broker, effect) for effect in effects if isinstance(effect, Send)]
-        for broker, effect in sent:
-            self.brokers[effect.neighbour].handle(self.now, neighbour(broker), effect.message)
-
     def _waiting(self) -> dict[str, InputQueue]:
         if not self.settings.input_queues:
             return {}
@@ -428,8 +393,29 @@ class ScotNetwork:
             told.setdefault(ends[0], []).append(report)
             if report.length == report.entered == report.left == 0:
                 del self._in_use[ends]
-        self._tell(told)
+        tell_queues(self.brokers, self.now, told, self._waiting())
         self._observer.window_ended(self.now, reports)
         self._window_set = bool(self._in_use)
         if self._window_set:
             self.call(self.now + self.window, self._end_window)
+
+
+def _both(one: T, other: T) -> tuple[tuple[T, T], tuple[T, T]]:
+    """A link in either direction."""
+    return (one, other), (other, one)
+
+
+def tell_queues(
+    brokers: Mapping[str, ScotBroker],
+    now: int,
+    told: Mapping[str, Sequence[QueueReport]],
+    waiting: Mapping[str, InputQueue],
+) -> None:
+    """Tell brokers of their queues; what they tell each other of input queues takes no time."""
+    sent: list[tuple[str, Send]] = []
+    for name in {**told, **waiting}:
+        ended = WindowEnded(tuple(told.get(name, ())), waiting.get(name))
+        effects = brokers[name].handle(now, None, ended)
+        sent += [(name, effect) for effect in effects if isinstance(effect, Send)]
+    for name, effect in sent:
+        brokers[effect.neighbour].handle(now, neighbour(name), effect.message)

@@ -17,8 +17,7 @@ from gossamer.protocol.brokers.scot.table import Catalogue, Numbers
 from gossamer.protocol.brokers.scot.topology import ClusterBitVector
 from gossamer.protocol.content.filters import Filter
 from gossamer.sim.studies.scot import replay_loop as loop
-from gossamer.sim.studies.scot import replay_state as state
-from gossamer.sim.studies.scot.replay_state import Decisions, Flow, Int64s
+from gossamer.sim.studies.scot.replay_loop import Decisions, Flow, Int64s
 
 _FIRST_ROOM = 1 << 10
 
@@ -42,7 +41,7 @@ class DecisionTables:
 
     def uses(self) -> Int64s:
         """How often each decision was replayed."""
-        return self.tables.rows[: self._decided, state.USES]
+        return self.tables.rows[: self._decided, loop.USES]
 
     def enter(
         self,
@@ -67,7 +66,7 @@ class DecisionTables:
         """Link and shape of the copies that were decided on."""
         tables = self.tables
         decision = tables.keys[loop.place_of.compiled(tables, origin, shape), 2]
-        first, number = tables.rows[decision, [state.FIRST, state.COPIES]].tolist()
+        first, number = tables.rows[decision, [loop.FIRST, loop.COPIES]].tolist()
         return [(link, copy) for link, copy, *_ in tables.copies[first : first + number].tolist()]
 
     def _make_room(self, copies: int) -> None:
@@ -86,7 +85,7 @@ class DecisionTables:
 def new_flow(brokers: int, links: int, publications: int, now: int) -> Flow:
     """Nothing under way yet, at a time in microseconds."""
     flow = Flow(
-        registers=np.zeros(state.REGISTERS, np.int64),
+        registers=np.zeros(loop.REGISTERS, np.int64),
         heap=np.zeros((_FIRST_ROOM, 3), np.int64),
         messages=np.zeros((_FIRST_ROOM, 5), np.int64),
         work=np.zeros(_FIRST_ROOM, np.int64),
@@ -98,22 +97,22 @@ def new_flow(brokers: int, links: int, publications: int, now: int) -> Flow:
         reports=np.zeros((max(links, 1), 4), np.int64),
         last=np.zeros(publications, np.int64),
     )
-    flow.registers[state.NOW] = now
-    flow.registers[[state.FREE, state.PENDING]] = -1
-    flow.links[:, [state.HEAD, state.TAIL]] = -1
+    flow.registers[loop.NOW] = now
+    flow.registers[[loop.FREE, loop.PENDING]] = -1
+    flow.links[:, [loop.HEAD, loop.TAIL]] = -1
     return flow
 
 
 def roomier(flow: Flow) -> Flow:
     """The same with twice the room for whatever may be full."""
     registers = flow.registers
-    if 2 * registers[state.WAITING] >= len(flow.heap):
+    if 2 * registers[loop.WAITING] >= len(flow.heap):
         flow = flow._replace(heap=_doubled(flow.heap))
-    if 2 * registers[state.USED] >= len(flow.messages):
+    if 2 * registers[loop.USED] >= len(flow.messages):
         flow = flow._replace(messages=_doubled(flow.messages), work=_doubled(flow.work))
-    if registers[state.DELIVERIES] >= len(flow.deliveries):
+    if registers[loop.DELIVERIES] >= len(flow.deliveries):
         flow = flow._replace(deliveries=_doubled(flow.deliveries))
-    if registers[state.WINDOWS] >= len(flow.windows):
+    if registers[loop.WINDOWS] >= len(flow.windows):
         flow = flow._replace(windows=_doubled(flow.windows))
     return flow
 

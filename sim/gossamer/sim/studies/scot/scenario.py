@@ -21,13 +21,13 @@ from gossamer.sim.studies.scot.replay_network import Links, ServiceTimes
 from gossamer.sim.studies.scot.replay_tables import CONSTANT, SPREADS
 from gossamer.sim.studies.scot.workloads import FACTORS, OVERLAYS, Quotes, Topics, scot_of
 from gossamer.sim.studies.scot.workloads import Workload as Contents
+from gossamer.sim.studies.side_by_side import check_names
 from gossamer.sim.study.scenario_format import ScenarioFormat
 from gossamer.sim.study.scenarios import (
     check,
-    number,
+    number_field,
     of_type,
     one_of,
-    to_float,
     to_whole_values,
     whole_field,
 )
@@ -51,15 +51,19 @@ _SETTING_TYPES: Final = {field.name: type(field.default) for field in attrs.fiel
 
 def _milliseconds(default: int) -> Any:
     """A field of milliseconds; the default is given in microseconds."""
-    return attrs.field(
-        default=default / 1_000,
-        converter=to_float,
-        validator=number("a time from 0 to 1000000 ms", lambda time: 0 <= time <= 1e6),
+    return number_field(
+        "a time from 0 to 1000000 ms", lambda time: 0 <= time <= 1e6, default=default / 1_000
     )
 
 
 def _microseconds(milliseconds: float) -> int:
     return round(SECOND / 1_000 * milliseconds)
+
+
+def _all_microseconds(section: Any, kind: type) -> dict[str, Any]:
+    """The fields of a class whose names end in _ms in a section, as microseconds."""
+    names = [name for name in attrs.fields_dict(kind) if hasattr(section, f"{name}_ms")]
+    return {name: _microseconds(getattr(section, f"{name}_ms")) for name in names}
 
 
 @attrs.frozen(kw_only=True)
@@ -122,12 +126,7 @@ class LinkTimes:
 
     def build(self) -> Links:
         """In microseconds."""
-        return Links(
-            latency=_microseconds(self.latency_ms),
-            gap=_microseconds(self.gap_ms),
-            uplink_gap=_microseconds(self.uplink_gap_ms),
-            bid_gap=_microseconds(self.bid_gap_ms),
-        )
+        return Links(**_all_microseconds(self, Links))
 
 
 @attrs.frozen(kw_only=True)
@@ -150,22 +149,14 @@ class Service:
     bid_ms: float = _milliseconds(ServiceTimes().bid)
     subscription_ms: float = _milliseconds(ServiceTimes().subscription)
     spread: str = attrs.field(default=CONSTANT, validator=one_of(*SPREADS))
-    unevenness: float = attrs.field(
-        default=0.0,
-        converter=to_float,
-        validator=number("a number from 0 to 10", lambda unevenness: 0 <= unevenness <= 10),
+    unevenness: float = number_field(
+        "a number from 0 to 10", lambda unevenness: 0 <= unevenness <= 10, default=0.0
     )
 
     def build(self) -> ServiceTimes:
         """In microseconds."""
-        return ServiceTimes(
-            matching=_microseconds(self.matching_ms),
-            forwarding=_microseconds(self.forwarding_ms),
-            bid=_microseconds(self.bid_ms),
-            subscription=_microseconds(self.subscription_ms),
-            spread=self.spread,
-            unevenness=self.unevenness,
-        )
+        times = _all_microseconds(self, ServiceTimes)
+        return ServiceTimes(**times, spread=self.spread, unevenness=self.unevenness)
 
 
 @attrs.frozen(kw_only=True)
@@ -272,23 +263,10 @@ class ScotScenario:
     )
 
     def __attrs_post_init__(self) -> None:
-        printable = self.name.isprintable() and bool(self.name.strip())
-        check(printable, "name", self.name, "one line of text, not empty")
-        self._check_routings()
+        check_names(self, "routings", ROUTINGS, "way of routing")
         for routing in self.routings:
             self.settings(routing)
         self.burst.label(self.overlay.build())
-
-    def _check_routings(self) -> None:
-        choices = ", ".join(ROUTINGS)
-        given = self.routings
-        listed = isinstance(given, list | tuple) and len(given) > 0
-        check(listed, "routings", given, f"a list of some of {choices}")
-        for routing in given:
-            known = isinstance(routing, str) and routing in ROUTINGS
-            check(known, "routings", routing, f"one of {choices}")
-        check(len(set(given)) == len(given), "routings", given, "each way of routing once")
-        object.__setattr__(self, "routings", tuple(given))
 
     def settings(self, routing: str) -> ScotSettings:
         """The settings of brokers that route in one way; raises `ScenarioError`."""
@@ -307,22 +285,19 @@ class ScotScenario:
     def run_of(self, routing: str) -> Burst:
         """What happens under a way of routing."""
         scot, workload, burst = self.overlay.build(), self.workload, self.burst
+        steady = ("subscribers", "publishers", "notifications", "per_minute")
+        high = ("notifications", "per_minute", "subscribers")
         return Burst(
             scot=scot,
             settings=self.settings(routing),
             links=self.links.build(),
             service=self.service.build(),
             workload=workload.contents(self.seed),
-            subscribers=workload.subscribers,
             subscribe_every=_microseconds(workload.subscribe_every_ms),
-            publishers=workload.publishers,
-            notifications=workload.notifications,
-            per_minute=workload.per_minute,
-            burst_notifications=burst.notifications,
-            burst_per_minute=burst.per_minute,
-            burst_subscribers=burst.subscribers,
             hrp=burst.label(scot),
             seed=self.seed,
+            **{name: getattr(workload, name) for name in steady},
+            **{f"burst_{name}": getattr(burst, name) for name in high},
         )
 
 
@@ -357,7 +332,6 @@ def _check_edges(field: str, given: object) -> None:
         check(named, field, pair, "pairs of names, or of numbers")
 
 
-SCOT: Final = "scot"
 FORMAT: Final = ScenarioFormat(
     scenario=ScotScenario,
     sections={
@@ -367,5 +341,5 @@ FORMAT: Final = ScenarioFormat(
         "links": LinkTimes,
         "service": Service,
     },
-    settings={SCOT: SCOT_SETTINGS},
+    settings={"scot": SCOT_SETTINGS},
 )

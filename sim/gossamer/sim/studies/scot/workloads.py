@@ -12,10 +12,9 @@ from functools import cached_property
 from pathlib import Path
 from random import Random
 from types import MappingProxyType
-from typing import Final, Protocol
+from typing import Final
 
 import attrs
-import networkx as nx
 
 from gossamer.protocol.brokers.core.messages import Attach, Publish
 from gossamer.protocol.brokers.scot import Factor, Scot, ScotSettings
@@ -35,25 +34,6 @@ SYMBOLS: Final = 500
 """Stock symbols of the paper's data (Sec. 7.1)."""
 
 _RANGED: Final = ("open", "high", "low", "close", "volume", "change", "spread")
-
-
-class Workload(Protocol):
-    """Who says what, and who asks for what."""
-
-    @property
-    def contents(self) -> Sequence[Values]:
-        """All that publishers publish."""
-
-    @property
-    def burst_content(self) -> Values:
-        """What the publisher with a high rate publishes."""
-
-    @property
-    def burst_filter(self) -> Filter:
-        """A subscription to that, and to nothing else."""
-
-    def wanted(self, draw: Random) -> Filter:
-        """A subscription, drawn."""
 
 
 @attrs.frozen
@@ -166,6 +146,10 @@ class Quotes:
         return [name for name in _RANGED if self._firsts[name]]
 
 
+Workload = Topics | Quotes
+"""Who says what, and who asks for what."""
+
+
 def _with_ten_attributes(quote: Quote) -> Values:
     opened, closed = _number(quote["open"]), _number(quote["close"])
     spread = _number(quote["high"]) - _number(quote["low"])
@@ -186,7 +170,7 @@ def _number(value: object) -> float:
     return float(value)
 
 
-# The overlays of the SCOT paper, and any SCOT as a graph.
+# The overlays of the SCOT paper.
 
 
 _ABOVE: Final = ("i", "ii", "iii", "iv", "v")
@@ -213,19 +197,6 @@ def figure_8() -> Scot:
     edges = [*itertools.pairwise(_INNER)]
     edges += [edge for above, inner, below in rows for edge in ((inner, above), (inner, below))]
     return Scot(Factor.of((*_ABOVE, *_INNER, *_BELOW), edges), Factor.complete(5))
-
-
-def graph_of(scot: Scot) -> nx.Graph[str]:
-    """A SCOT as a graph of brokers' names; nodes have ``region`` and ``cluster``.
-
-    Links have ``inter``: whether they are between clusters.
-    """
-    graph: nx.Graph[str] = nx.Graph()
-    for broker in scot.brokers:
-        graph.add_node(str(broker), region=broker.region, cluster=broker.cluster)
-    for one, other in scot.links():
-        graph.add_edge(str(one), str(other), inter=one.cluster != other.cluster)
-    return graph
 
 
 FACTORS: Final = "factors"
@@ -288,11 +259,7 @@ CASES: Final[Mapping[str, tuple[str, Loads]]] = MappingProxyType(
         "7(b)": ("dynamic", {(PUBLISHER, "B(b,0)"): 100}),
         "7(c)": (
             "dynamic",
-            {
-                (PUBLISHER, "B(b,0)"): 100,
-                (PUBLISHER, "B(b,1)"): 100,
-                (PUBLISHER, "B(a,2)"): 5,
-            },
+            {(PUBLISHER, "B(b,0)"): 100, (PUBLISHER, "B(b,1)"): 100, (PUBLISHER, "B(a,2)"): 5},
         ),
         "7(d)": (
             "dynamic",

@@ -25,24 +25,10 @@ from gossamer.protocol.brokers.core.messages import Subscribe, Unsubscribe
 from gossamer.protocol.content.filters import Filter
 from gossamer.protocol.content.filters.constraint import PRESENT
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.studies.tree_brokers.scene import (
-    MINUTE,
-    NUMBER,
-    SECOND,
-    Placed,
-    Step,
-    publishes,
-)
+from gossamer.sim.studies.tree_brokers.scene import MINUTE, NUMBER, SECOND, Placed, Step, publishes
 from gossamer.sim.studies.tree_brokers.siena import Siena
 from gossamer.sim.studies.tree_brokers.topology import BrokerOverlay, star_17
-from gossamer.sim.study.draws import (
-    Floats,
-    Int64s,
-    choices,
-    normal,
-    rows_from,
-    uniform,
-)
+from gossamer.sim.study.draws import Floats, Int64s, choices, normal, rows_from, uniform
 
 # Subscribers that move: where they are, and what moving takes.
 

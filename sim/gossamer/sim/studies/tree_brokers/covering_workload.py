@@ -92,21 +92,10 @@ class CoveringWorkload:
         x, y = self._bounds(root, child)
         return root, child, x, y
 
-    def subscriptions_of(self, rows: Int64s) -> list[Wanted]:
-        """The subscriptions of `subscription_rows`."""
-        root, child, _, _ = self.subscription_rows(rows)
-        pairs = zip(root.tolist(), child.tolist(), strict=True)
-        return [self._subscription(*pair) for pair in pairs]
-
     def publication_rows(self, rows: Int64s, reach: float) -> tuple[Int64s, Int64s]:
         """Values of x and y of these publications, as `publication` has them, drawn anew."""
         x = choices(self.seed, _PUBLICATIONS, rows, 0, self.roots * self.step)
         return x, self._opposite(x, reach)
-
-    def publications_of(self, rows: Int64s, reach: float) -> list[dict[str, int]]:
-        """The publications of `publication_rows`."""
-        xs, ys = self.publication_rows(rows, reach)
-        return [{"x": x, "y": y} for x, y in zip(xs.tolist(), ys.tolist(), strict=True)]
 
     def _bounds(self, root: Any, child: Any) -> tuple[Any, Any]:
         """Lower bounds on x and y, of one subscription or of arrays."""
@@ -154,22 +143,12 @@ MOST_IN_CLUSTER: Final = 4
 def placed(
     placement: str, overlay: BrokerOverlay, wanted: Sequence[Wanted], seed: int
 ) -> list[str]:
-    """The host of every subscription."""
+    """The host of every subscription: any, or one of the cluster of its root."""
+    draws = np.random.Generator(np.random.Philox(key=[seed, 2]))
     if placement == ANYWHERE:
-        return scattered(overlay, wanted, seed)
+        hosts = overlay.subscriber_hosts
+        return [hosts[int(home)] for home in draws.integers(0, len(hosts), len(wanted))]
     parts = clusters(overlay) if placement == BEHIND_CORE else linked_clusters(overlay)
-    return clustered(parts, wanted, seed)
-
-
-def scattered(overlay: BrokerOverlay, wanted: Sequence[Wanted], seed: int) -> list[str]:
-    """The host of every subscription: any subscriber host, with equal probability."""
-    hosts = overlay.subscriber_hosts
-    return [hosts[int(home)] for home in _draws(seed).integers(0, len(hosts), len(wanted))]
-
-
-def clustered(parts: Sequence[tuple[str, ...]], wanted: Sequence[Wanted], seed: int) -> list[str]:
-    """The host of every subscription: a root and what it covers have theirs in one cluster."""
-    draws = _draws(seed)
     roots = max((one.root for one in wanted), default=-1) + 1
     of_root = draws.integers(0, len(parts), roots)
     within = draws.integers(0, 1 << 30, len(wanted))
@@ -207,7 +186,3 @@ def _cut(hosts: Sequence[str]) -> list[tuple[str, ...]]:
     parts = -(-len(hosts) // MOST_IN_CLUSTER)
     bounds = [len(hosts) * i // parts for i in range(parts + 1)]
     return [tuple(hosts[begin:end]) for begin, end in pairwise(bounds)]
-
-
-def _draws(seed: int) -> np.random.Generator:
-    return np.random.Generator(np.random.Philox(key=[seed, 2]))

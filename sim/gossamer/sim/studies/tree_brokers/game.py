@@ -22,14 +22,7 @@ from gossamer.protocol.content.filters import Filter, parse
 from gossamer.protocol.content.grammar import Comparison, Operator
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.tree_brokers.commuters import Journey, journeys
-from gossamer.sim.studies.tree_brokers.scene import (
-    MINUTE,
-    NUMBER,
-    SECOND,
-    Placed,
-    Step,
-    publishes,
-)
+from gossamer.sim.studies.tree_brokers.scene import MINUTE, NUMBER, SECOND, Placed, Step, publishes
 from gossamer.sim.studies.tree_brokers.topology import BrokerOverlay, tiered
 from gossamer.sim.study.draws import choices, rows_from, uniform
 

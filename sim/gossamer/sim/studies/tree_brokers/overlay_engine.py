@@ -30,6 +30,7 @@ from gossamer.protocol.brokers.core.messages import (
 )
 from gossamer.protocol.brokers.tree.messages import Frame, Message, Publication
 from gossamer.protocol.brokers.tree.state import Counters, TableSizes
+from gossamer.sim.errors import SimulationError
 from gossamer.sim.studies.tree_brokers.service_times import ServiceTimes, Work
 
 # What happens at an instant, in the order in which what falls together is done.
@@ -50,17 +51,23 @@ class BrokerLike(Protocol):
         """What happened so far."""
 
 
-class Observer(Protocol):
-    """Whoever wants to know what clients get; all times are microseconds."""
+@attrs.define
+class Observer:
+    """What is told what clients get, by derived classes; times are microseconds.
+
+    Nothing is to be refused, and no client to move with all that it has.
+    """
 
     def delivered(self, now: int, broker: str, effect: Deliver) -> None:
         """A client was handed a publication."""
 
     def refused(self, now: int, broker: str, effect: Refuse) -> None:
         """Whoever caused it was told that a message was not carried out."""
+        raise SimulationError(f"broker {broker} refused a message at {now}: {effect.error}")
 
-    def moved(self, now: int, broker: str, effect: Moved) -> None:
+    def moved(self, now: int, broker: str, effect: Moved) -> None:  # noqa: ARG002
         """A client left, with what it may attach with elsewhere."""
+        raise SimulationError(f"broker {broker} moved a client, expected that none asks for it")
 
 
 @attrs.frozen
@@ -177,10 +184,6 @@ class BrokerNetwork:
     def handled(self, broker: str) -> int:
         """Messages from clients and neighbours that a broker has taken."""
         return self._stations[broker].handled
-
-    def broker(self, name: str) -> BrokerLike:
-        """The broker of that name."""
-        return self._stations[name].broker
 
     # How it happens.
 

@@ -17,6 +17,7 @@ from gossamer.sim.results.plot_style import (
     draw_line,
     from_zero,
     legend_below,
+    looks,
     new_figure,
     per_cent,
 )
@@ -57,13 +58,8 @@ def plot_queues(coverings: Coverings) -> Figure:
     """The longest input queue of the core over time (Fig. 7(e))."""
     figure, axes = _plot()
     for name, style in covering_styles(coverings).items():
-        axes.plot(
-            coverings[name].queues["time_s"],
-            longest_queue(coverings[name]),
-            color=style.colour,
-            linestyle=style.dashes,
-            label=style.label,
-        )
+        one = coverings[name]
+        axes.plot(one.queues["time_s"], longest_queue(one), **looks(style))
     axes.set(title="Longest core queue (messages)", xlabel="time (s)")
     from_zero(axes)
     legend_below(figure, axes)
@@ -74,15 +70,8 @@ def plot_triggered(coverings: Coverings) -> Figure:
     """Triggered messages along the core, towards the publishers (Fig. 7(d))."""
     figure, axes = _plot()
     for name, style in covering_styles(coverings).items():
-        axes.plot(
-            coverings[name].core,
-            _at_core(coverings[name], "triggered"),
-            color=style.colour,
-            linestyle=style.dashes,
-            marker="o",
-            markersize=4,
-            label=style.label,
-        )
+        one = coverings[name]
+        axes.plot(one.core, _at_core(one, "triggered"), **looks(style), marker="o", markersize=4)
     axes.set_yscale("symlog", linthresh=10)
     axes.set(title="Triggered messages", xlabel="core broker", ylim=(0, None))
     legend_below(figure, axes)

@@ -35,14 +35,7 @@ from gossamer.protocol.content.filters.constraint import Constraint
 from gossamer.protocol.content.filters.predicates import constraint_of
 from gossamer.protocol.content.grammar import Comparison, Operator
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.studies.tree_brokers.scene import (
-    MINUTE,
-    NUMBER,
-    SECOND,
-    Placed,
-    Step,
-    publishes,
-)
+from gossamer.sim.studies.tree_brokers.scene import MINUTE, NUMBER, SECOND, Placed, Step, publishes
 from gossamer.sim.studies.tree_brokers.topology import BrokerOverlay, workflow_40
 from gossamer.sim.study.draws import choices, rows_from, uniform
 
@@ -292,12 +285,7 @@ def _wanted(process: Process, instance: int) -> Iterator[Placed]:
 
 def _content(process: Process, instance: int, engine: str, activity: str) -> dict[str, object]:
     """What a message says: an activity of an instance has completed."""
-    return {
-        "engine": engine,
-        "process": process.name,
-        "instance": instance,
-        "activity": activity,
-    }
+    return {"engine": engine, "process": process.name, "instance": instance, "activity": activity}
 
 
 @cache

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 
+from gossamer.sim.studies.side_by_side import SideBySideRun
 from gossamer.sim.studies.tree_brokers.unsubscription_burst import (
     SECOND,
     BurstResult,
@@ -27,14 +28,13 @@ from gossamer.sim.study.records import (
     Column,
     Columns,
     Expected,
-    Measure,
     Row,
-    RunRecord,
     Table,
     distribution,
     gini,
     mean,
     measure_rows,
+    measures_of,
     percentile,
     ratio,
     series,
@@ -70,13 +70,11 @@ class CoveringRecord:
 
     def tables(self) -> Iterator[tuple[str, Table]]:
         """Every table with its name, always in the same order."""
-        yield "deliveries", self.deliveries
-        yield "queues", self.queues
-        yield "brokers", self.brokers
-        yield "aggregates", self.aggregates
+        for name in ("deliveries", "queues", "brokers", "aggregates"):
+            yield name, getattr(self, name)
 
 
-BrokerRunRecord: TypeAlias = RunRecord[CoveringRecord]
+BrokerRunRecord = SideBySideRun[CoveringRecord]
 
 
 def restored(name: str, summary: Mapping[str, Any], tables: Mapping[str, Table]) -> CoveringRecord:
@@ -148,105 +146,38 @@ def _texts(values: list[str]) -> Column:
 
 
 # Terms follow the evaluations of both papers on filter aggregation (Sec. V).
-BROKER_MEASURES: tuple[Measure, ...] = (
-    Measure(
-        "delay_mean_s",
-        "delay, mean (s)",
-        "fine",
-        "lower",
-        "Mean time from publication to delivery, of all publications from the first "
-        "unsubscription on.",
-        brief=True,
-    ),
-    Measure(
-        "delay_p99_s",
-        "delay, 99 % (s)",
-        "fine",
-        "lower",
-        "Time that 99 % of the deliveries do not exceed.",
-    ),
-    Measure(
-        "delay_max_s",
-        "delay, longest (s)",
-        "fine",
-        "lower",
-        "The longest time from publication to delivery.",
-        brief=True,
-    ),
-    Measure(
-        "delay_end_s",
-        "delay at the end (s)",
-        "fine",
-        "lower",
-        "Mean delay of the last tenth of the publications.",
-    ),
-    Measure(
-        "queue_max",
-        "longest core queue",
-        "count",
-        "lower",
-        "The longest input queue of a core broker, in messages.",
-        brief=True,
-    ),
-    Measure(
-        "triggered_messages",
-        "triggered messages",
-        "count",
-        "lower",
-        "Subscriptions and unsubscriptions that brokers received although nobody asked for them; "
-        "a pack is one message.",
-        brief=True,
-    ),
-    Measure(
-        "triggered_last",
-        "triggered messages at the last core broker",
-        "count",
-        "lower",
-        "Those that the core broker next to the publishers received.",
-        brief=True,
-    ),
-    Measure(
-        "table_entries_mean",
-        "routing table entries, mean",
-        "number",
-        "lower",
-        "Entries of a broker's routing table at the end.",
-    ),
-    Measure(
-        "table_entries_core",
-        "routing table entries, core",
-        "number",
-        "lower",
-        "Entries of a core broker's routing table at the end, mean.",
-        brief=True,
-    ),
-    Measure(
-        "false_positive_ratio",
-        "false positives",
-        "ratio",
-        "lower",
-        "Share of the publications between brokers that reached one where nobody wanted them.",
-        brief=True,
-    ),
-    Measure(
-        "kept_for_nobody",
-        "subscriptions kept for nobody",
-        "count",
-        None,
-        "Taken back by their clients, but standing at a neighbour for what they cover.",
-        brief=True,
-    ),
-    Measure(
-        "messages",
-        "messages",
-        "count",
-        "lower",
-        "Messages that brokers took from clients and from each other.",
-        brief=True,
-    ),
-    Measure("publications", "publications", "count", None, "Publications issued."),
-    Measure("deliveries", "deliveries made", "count", None, "Publications handed to clients."),
-)
+BROKER_MEASURES: Final = measures_of("""
+    delay_mean_s: delay, mean (s) | fine | lower | brief
+        Mean time from publication to delivery, of all publications from the first unsubscription
+        on.
+    delay_p99_s: delay, 99 % (s) | fine | lower
+        Time that 99 % of the deliveries do not exceed.
+    delay_max_s: delay, longest (s) | fine | lower | brief
+        The longest time from publication to delivery.
+    delay_end_s: delay at the end (s) | fine | lower
+        Mean delay of the last tenth of the publications.
+    queue_max: longest core queue | count | lower | brief
+        The longest input queue of a core broker, in messages.
+    triggered_messages: triggered messages | count | lower | brief
+        Subscriptions and unsubscriptions that brokers received although nobody asked for them; a
+        pack is one message.
+    triggered_last: triggered messages at the last core broker | count | lower | brief
+        Those that the core broker next to the publishers received.
+    table_entries_mean: routing table entries, mean | number | lower
+        Entries of a broker's routing table at the end.
+    table_entries_core: routing table entries, core | number | lower | brief
+        Entries of a core broker's routing table at the end, mean.
+    false_positive_ratio: false positives | ratio | lower | brief
+        Share of the publications between brokers that reached one where nobody wanted them.
+    kept_for_nobody: subscriptions kept for nobody | count | - | brief
+        Taken back by their clients, but standing at a neighbour for what they cover.
+    messages: messages | count | lower | brief
+        Messages that brokers took from clients and from each other.
+    publications: publications | count | -
+        Publications issued.
+    deliveries: deliveries made | count | -
+        Publications handed to clients.
+""")
 
 
 def summarise_covering(record: CoveringRecord) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import attrs
 from gossamer.protocol.brokers.tree import COVERINGS, TreeSettings
 from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.sim.errors import ScenarioError
+from gossamer.sim.studies.side_by_side import check_names
 from gossamer.sim.studies.tree_brokers.covering_workload import (
     ANYWHERE,
     BEHIND_CORE,
@@ -35,10 +36,10 @@ from gossamer.sim.studies.tree_brokers.unsubscription_burst import SECOND, Unsub
 from gossamer.sim.study.scenario_format import ScenarioFormat
 from gossamer.sim.study.scenarios import (
     check,
-    number,
+    number_field,
     of_type,
     one_of,
-    to_float,
+    share_field,
     to_whole_values,
     whole_field,
 )
@@ -61,18 +62,14 @@ _SETTING_TYPES: Final = {field.name: type(field.default) for field in attrs.fiel
 
 def _seconds(low: float, high: float, default: float) -> Any:
     """A field of seconds from ``low`` to ``high``."""
-    return attrs.field(
-        default=default,
-        converter=to_float,
-        validator=number(f"a time from {low:g} to {high:g} s", lambda time: low <= time <= high),
+    return number_field(
+        f"a time from {low:g} to {high:g} s", lambda time: low <= time <= high, default=default
     )
 
 
 def _milliseconds(default: float) -> Any:
-    return attrs.field(
-        default=default,
-        converter=to_float,
-        validator=number("a time from 0 to 1000000 ms", lambda time: 0 <= time <= 1e6),
+    return number_field(
+        "a time from 0 to 1000000 ms", lambda time: 0 <= time <= 1e6, default=default
     )
 
 
@@ -222,23 +219,15 @@ class Service:
     subscription_ms: float = _milliseconds(TABLE_II["active"].subscription / 1_000)
     unsubscription_ms: float = _milliseconds(TABLE_II["active"].unsubscription / 1_000)
     publication_ms: float = _milliseconds(TABLE_II["active"].publication / 1_000)
-    per_entry_us: float = attrs.field(
-        default=1.0,
-        converter=to_float,
-        validator=number("a time from 0 to 1000000 us", lambda time: 0 <= time <= 1e6),
+    per_entry_us: float = number_field(
+        "a time from 0 to 1000000 us", lambda time: 0 <= time <= 1e6, default=1.0
     )
     congested_ms: float = _milliseconds(300.0)
     bound_ms: float = _milliseconds(500.0)
     examined_ms: float = _milliseconds(0.0)
-    packed: float = attrs.field(
-        default=1.0,
-        converter=to_float,
-        validator=number("a share from 0 to 1", lambda share: 0 <= share <= 1),
-    )
-    factor: float = attrs.field(
-        default=1.0,
-        converter=to_float,
-        validator=number("a number above 0, at most 1000000", lambda factor: 0 < factor <= 1e6),
+    packed: float = share_field(1.0)
+    factor: float = number_field(
+        "a number above 0, at most 1000000", lambda factor: 0 < factor <= 1e6, default=1.0
     )
 
     def times(self, covering: str) -> ServiceTimes:
@@ -291,27 +280,15 @@ class BrokerScenario:
     )
 
     def __attrs_post_init__(self) -> None:
-        printable = self.name.isprintable() and bool(self.name.strip())
-        check(printable, "name", self.name, "one line of text, not empty")
-        self._check_coverings()
+        check_names(self, "coverings", COVERINGS, "covering")
         for covering in self.coverings:
             self.settings(covering)
 
-    def _check_coverings(self) -> None:
-        choices = ", ".join(COVERINGS)
-        given = self.coverings
-        listed = isinstance(given, list | tuple) and len(given) > 0
-        check(listed, "coverings", given, f"a list of some of {choices}")
-        for covering in given:
-            known = isinstance(covering, str) and covering in COVERINGS
-            check(known, "coverings", covering, f"one of {choices}")
-        check(len(set(given)) == len(given), "coverings", given, "each covering once")
-        object.__setattr__(self, "coverings", tuple(given))
-
     def settings(self, covering: str) -> TreeSettings:
         """The settings of brokers with a covering; raises `ScenarioError`."""
+        known = "one of " + ", ".join(BROKER_SETTINGS)
         for name, value in self.broker.items():
-            check(name in BROKER_SETTINGS, f"broker.{name}", value, _one_of_settings())
+            check(name in BROKER_SETTINGS, f"broker.{name}", value, known)
         values = {"drop_unpaid": True, **to_whole_values(self.broker, _SETTING_TYPES)}
         check(
             isinstance(values["drop_unpaid"], bool),
@@ -334,30 +311,18 @@ class BrokerScenario:
             service=self.service.times(covering),
             links=self.overlay.links(),
             unsubscriptions=workload.unsubscriptions,
-            subscribe_every=_microseconds(timing.subscribe_every_s),
-            unsubscribe_every=_microseconds(timing.unsubscribe_every_s),
-            publish_every=_microseconds(timing.publish_every_s),
-            calm=_microseconds(timing.calm_s),
-            aftermath=_microseconds(timing.aftermath_s),
-            drain=_microseconds(timing.drain_s),
-            sample_every=_microseconds(timing.sample_every_s),
             reach=1 + workload.matches / (workload.degree + 1),
             placement=workload.clusters if workload.clustered else ANYWHERE,
             seed=self.seed,
+            **{
+                field.removesuffix("_s"): round(SECOND * time)
+                for field, time in attrs.asdict(timing).items()
+            },
         )
 
 
-def _one_of_settings() -> str:
-    return "one of " + ", ".join(BROKER_SETTINGS)
-
-
-def _microseconds(seconds: float) -> int:
-    return round(SECOND * seconds)
-
-
-BROKER: Final = "broker"
 FORMAT: Final = ScenarioFormat(
     scenario=BrokerScenario,
     sections={"overlay": Overlay, "workload": Workload, "timing": Timing, "service": Service},
-    settings={BROKER: BROKER_SETTINGS},
+    settings={"broker": BROKER_SETTINGS},
 )

@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 
 from gossamer.protocol.brokers.core.broker import NewIndex, SharedIndex
-from gossamer.protocol.brokers.core.effects import Deliver, Moved, Refuse
+from gossamer.protocol.brokers.core.effects import Deliver
 from gossamer.protocol.brokers.core.messages import (
     Advertise,
     Attach,
@@ -25,8 +25,8 @@ from gossamer.protocol.brokers.core.messages import (
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.brokers.tree.messages import Message
 from gossamer.protocol.content.filters import Filter
-from gossamer.sim.errors import ScenarioError, SimulationError
-from gossamer.sim.studies.tree_brokers.overlay_engine import BrokerNetwork, Links
+from gossamer.sim.errors import ScenarioError
+from gossamer.sim.studies.tree_brokers.overlay_engine import BrokerNetwork, Links, Observer
 from gossamer.sim.studies.tree_brokers.service_times import FixedTimes, ServiceTimes
 from gossamer.sim.studies.tree_brokers.topology import BrokerOverlay
 from gossamer.sim.study.draws import Int64s
@@ -159,7 +159,7 @@ class Performance:
 
 
 @attrs.define
-class _Ledger:
+class _Ledger(Observer):
     """The observer: publication, time, broker and subscriptions of every delivery, in a row."""
 
     places: dict[str, int]
@@ -172,12 +172,6 @@ class _Ledger:
         self.rows.extend((number, now, self.places[broker], len(effect.labels)))
         if self.witness is not None:
             self.witness(number, broker, effect)
-
-    def refused(self, now: int, broker: str, effect: Refuse) -> None:
-        raise SimulationError(f"broker {broker} refused a message at {now}: {effect.error}")
-
-    def moved(self, now: int, broker: str, effect: Moved) -> None:  # noqa: ARG002
-        raise SimulationError(f"broker {broker} moved a client, expected that none asks for it")
 
 
 class Stage:
@@ -219,10 +213,7 @@ class Stage:
             broker.configure(settings)
 
     def perform(
-        self,
-        *,
-        witness: Witness | None = None,
-        progress: Progress = lambda _done, _all: None,
+        self, *, witness: Witness | None = None, progress: Progress = lambda _done, _all: None
     ) -> Performance:
         """Let the scene happen, once.
 

@@ -6,7 +6,7 @@ All times are integer microseconds of the simulation.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 
 import attrs
 
@@ -46,16 +46,6 @@ class Work:
     wall_s: float = 0.0
     examined: int = 0
     waiting: int = 0
-
-
-class ServiceTimes(Protocol):
-    """What a message costs the broker that takes it."""
-
-    def of(self, work: Work) -> int:
-        """Microseconds of work."""
-
-    def expected(self, message: Message) -> int:
-        """Microseconds of work that a message in an input queue stands for."""
 
 
 @attrs.frozen
@@ -179,3 +169,7 @@ class MeasuredTimes:
     def expected(self, message: Message) -> int:  # noqa: ARG002
         """Nothing: it is not known before."""
         return 0
+
+
+ServiceTimes = FixedTimes | CongestedTimes | ProportionalTimes | MeasuredTimes
+"""What a message costs the broker that takes it, and what one in an input queue stands for."""

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer.protocol.brokers.core.broker import NewIndex, SharedIndex
-from gossamer.protocol.brokers.core.effects import Deliver, Moved, Refuse
+from gossamer.protocol.brokers.core.effects import Deliver
 from gossamer.protocol.brokers.core.messages import (
     Advertise,
     Attach,
@@ -33,7 +33,7 @@ from gossamer.sim.studies.tree_brokers.covering_workload import (
     Wanted,
     placed,
 )
-from gossamer.sim.studies.tree_brokers.overlay_engine import BrokerNetwork, Links
+from gossamer.sim.studies.tree_brokers.overlay_engine import BrokerNetwork, Links, Observer
 from gossamer.sim.studies.tree_brokers.service_times import ServiceTimes
 from gossamer.sim.studies.tree_brokers.topology import BrokerOverlay
 from gossamer.sim.study.draws import rows_from, shuffled
@@ -113,16 +113,12 @@ class Tally:
 
     def since(self, before: Tally) -> Tally:
         """What was added to an earlier tally; sizes are as they are now."""
-        return Tally(
-            triggered=self.triggered - before.triggered,
-            triggered_onward=self.triggered_onward - before.triggered_onward,
-            handled=self.handled - before.handled,
-            arrived=self.arrived - before.arrived,
-            false_positives=self.false_positives - before.false_positives,
-            publications=self.publications - before.publications,
-            table=self.table,
-            kept=self.kept,
-        )
+        counts = {
+            name: getattr(self, name) - getattr(before, name)
+            for name in attrs.fields_dict(Tally)
+            if name not in ("table", "kept")
+        }
+        return attrs.evolve(self, **counts)
 
 
 @attrs.frozen
@@ -187,7 +183,7 @@ class BurstResult:
 
 
 @attrs.define
-class _Ledger:
+class _Ledger(Observer):
     """The observer: deliveries, as publication, time and broker."""
 
     rows: list[tuple[int, int, str]] = attrs.field(factory=list)
@@ -196,12 +192,6 @@ class _Ledger:
         number = effect.publication.values[NUMBER]
         assert isinstance(number, int)
         self.rows.append((number, now, broker))
-
-    def refused(self, now: int, broker: str, effect: Refuse) -> None:
-        raise SimulationError(f"broker {broker} refused a message at {now}: {effect.error}")
-
-    def moved(self, now: int, broker: str, effect: Moved) -> None:  # noqa: ARG002
-        raise SimulationError(f"broker {broker} moved a client, expected that nobody moves")
 
 
 class BurstRun:

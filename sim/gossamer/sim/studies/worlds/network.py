@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Final
 import attrs
 import numpy as np
 import numpy.typing as npt
-from attrs.converters import optional
 
 from gossamer.protocol.kernel.draws import mix_many
 from gossamer.sim.engine.latency import (
@@ -34,12 +33,13 @@ from gossamer.sim.engine.latency_files.site_latency import (
 )
 from gossamer.sim.engine.link_conditions import LossPeriod, Partition
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.study.scenario_format import check_keys, require_table
+from gossamer.sim.study.scenario_format import require_table, section_of
 from gossamer.sim.study.scenarios import (
     check,
-    number,
+    number_field,
     of_type,
     one_of,
+    share_field,
     to_float,
     to_path,
     whole_field,
@@ -54,9 +54,7 @@ _LONGEST_S: Final = 1e9
 
 def _seconds() -> Any:
     expected = f"a time from 0 to {_LONGEST_S:.0f} s"
-    return attrs.field(
-        converter=to_float, validator=number(expected, lambda time_s: 0 <= time_s <= _LONGEST_S)
-    )
+    return number_field(expected, lambda time_s: 0 <= time_s <= _LONGEST_S, default=attrs.NOTHING)
 
 
 def _to_shares(value: Any) -> Any:
@@ -106,8 +104,8 @@ class LossSchedule:
 
     begin_s: float = _seconds()
     end_s: float = _seconds()
-    loss: float = attrs.field(
-        converter=to_float, validator=number("a share from 0 to 1", lambda share: 0 <= share <= 1)
+    loss: float = number_field(
+        "a share from 0 to 1", lambda share: 0 <= share <= 1, default=attrs.NOTHING
     )
 
     def __attrs_post_init__(self) -> None:
@@ -131,19 +129,10 @@ def _periods(name: str, kind: type) -> Any:
     return attrs.field(default=(), converter=convert)
 
 
-def _period(name: str, kind: Any, entry: Any) -> Any:
-    if isinstance(entry, kind):
-        return entry
-    table = require_table(entry, f"[network.{name}]")
-    fields = attrs.fields(kind)
-    check_keys(f"network.{name}.", table, [field.name for field in fields])
-    for field in fields:
-        if field.default is attrs.NOTHING and field.name not in table:
-            expected = "a value, as it has no default"
-            raise ScenarioError(
-                None, f"network.{name}.{field.name}", None, expected, found="missing"
-            )
-    return kind(**table)
+def _period(name: str, kind: type, entry: Any) -> Any:
+    if not isinstance(entry, kind):
+        require_table(entry, f"[network.{name}]")
+    return section_of(f"network.{name}", kind, entry)
 
 
 Rate = float | str | tuple[float, ...] | None
@@ -206,55 +195,37 @@ class Link:
     section: ClassVar[str] = "network."
 
     latency: str = attrs.field(default="none", validator=one_of(*LATENCIES))
-    latency_s: float = attrs.field(
-        default=0.0,
-        converter=to_float,
-        validator=number("a time from 0 to 1000000 s", lambda time_s: 0 <= time_s <= 1e6),
+    latency_s: float = number_field(
+        "a time from 0 to 1000000 s", lambda time_s: 0 <= time_s <= 1e6, default=0.0
     )
-    latency_sigma: float | None = attrs.field(
-        default=None,
-        converter=optional(to_float),
-        validator=attrs.validators.optional(
-            number("a number from 0 to 5", lambda sigma: 0 <= sigma <= 5)
-        ),
+    latency_sigma: float | None = number_field(
+        "a number from 0 to 5", lambda sigma: 0 <= sigma <= 5, default=None, optional=True
     )
     matrix: Path | None = attrs.field(
-        default=None, converter=optional(to_path), validator=_a_file("a latency matrix")
+        default=None, converter=to_path, validator=_a_file("a latency matrix")
     )
     matrix_form: str | None = attrs.field(
         default=None, validator=attrs.validators.optional(one_of(*FORMS))
     )
     topology: Path | None = attrs.field(
-        default=None, converter=optional(to_path), validator=_a_file("a topology")
+        default=None, converter=to_path, validator=_a_file("a topology")
     )
     edge_latency: str | None = attrs.field(
         default=None, validator=of_type(str, "the name of a field of links", optional=True)
     )
     coordinates: Path | None = attrs.field(
-        default=None, converter=optional(to_path), validator=_a_file("coordinates of sites")
+        default=None, converter=to_path, validator=_a_file("coordinates of sites")
     )
-    unit_s: float = attrs.field(
-        default=0.001,
-        converter=to_float,
-        validator=number("a time above 0, at most 1000 s", lambda time_s: 0 < time_s <= 1e3),
+    unit_s: float = number_field(
+        "a time above 0, at most 1000 s", lambda time_s: 0 < time_s <= 1e3, default=0.001
     )
-    access_s: float = attrs.field(
-        default=0.0,
-        converter=to_float,
-        validator=number("a time from 0 to 1000 s", lambda time_s: 0 <= time_s <= 1e3),
+    access_s: float = number_field(
+        "a time from 0 to 1000 s", lambda time_s: 0 <= time_s <= 1e3, default=0.0
     )
     placing: str = attrs.field(default=DRAWN, validator=one_of(*PLACINGS))
-    loss: float = attrs.field(
-        default=0.0,
-        converter=to_float,
-        validator=number("a share from 0, below 1", lambda share: 0 <= share < 1),
-    )
+    loss: float = number_field("a share from 0, below 1", lambda share: 0 <= share < 1, default=0.0)
     loss_period: tuple[LossSchedule, ...] = _periods("loss_period", LossSchedule)
-    duplication: float = attrs.field(
-        default=0.0,
-        converter=to_float,
-        validator=number("a share from 0 to 1", lambda share: 0 <= share <= 1),
-    )
+    duplication: float = share_field(0.0)
     partition: tuple[PartitionPeriod, ...] = _periods("partition", PartitionPeriod)
     up_rate: Rate = attrs.field(default=None, converter=_to_rate, validator=_check_rate)
     down_rate: Rate = attrs.field(default=None, converter=_to_rate, validator=_check_rate)

@@ -7,13 +7,12 @@ from typing import Any, ClassVar, Final
 
 import attrs
 import numpy as np
-from attrs.converters import optional
 
 from gossamer.sim.churn import ChurnSpec, ChurnTrace, Pareto, StationaryChurn, Weibull, generate
 from gossamer.sim.engine.latency import Int64s, Latency, trip_ticks
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.worlds.network import Link
-from gossamer.sim.study.scenarios import number, one_of, to_float
+from gossamer.sim.study.scenarios import number_field, one_of
 
 # A distribution, its shape where none is given, and above which that has to be.
 _SHAPES: Final[Mapping[str, tuple[float, float]]] = {
@@ -26,9 +25,7 @@ _RESOLUTION_S: Final = 0.001
 
 
 def _length() -> Any:
-    return attrs.field(
-        converter=to_float, validator=number("a time above 0 s", lambda time_s: 0 < time_s <= 1e9)
-    )
+    return number_field("a time above 0 s", lambda time_s: 0 < time_s <= 1e9, default=attrs.NOTHING)
 
 
 @attrs.frozen(kw_only=True)
@@ -46,12 +43,11 @@ class Sessions:
     online_s: float = _length()
     offline_s: float = _length()
     distribution: str = attrs.field(default="weibull", validator=one_of(*_SHAPES))
-    shape: float | None = attrs.field(
+    shape: float | None = number_field(
+        "a number above 0.1, of pareto above 1",
+        lambda shape: shape > 0.1,
         default=None,
-        converter=optional(to_float),
-        validator=number(
-            "a number above 0.1, of pareto above 1", lambda shape: shape > 0.1, optional=True
-        ),
+        optional=True,
     )
 
     def __attrs_post_init__(self) -> None:

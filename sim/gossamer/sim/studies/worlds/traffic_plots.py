@@ -14,6 +14,7 @@ from gossamer.sim.results.plot_style import (
     HEIGHT_IN,
     filled,
     legend_below,
+    looks,
     new_figure,
     system_styles,
 )
@@ -78,13 +79,7 @@ def _over_time(systems: Mapping[str, Traffic]) -> Figure:
         node_s, taken = np.bincount(group, one.node_s), np.bincount(group, one.size_bytes)
         ends = np.append(one.ends_s[size - 1 :: size], one.ends_s[-1:])[: len(node_s)]
         rates = np.divide(taken, node_s, out=np.full(len(node_s), np.nan), where=node_s > 0)
-        axes.plot(
-            ends / factor,
-            rates,
-            color=style.colour,
-            linestyle=style.dashes,
-            label=style.label,
-        )
+        axes.plot(ends / factor, rates, **looks(style))
     axes.set(title="Bytes a node and second", xlabel=f"time ({unit})", ylim=(0, None))
     if len(systems) > 1:
         legend_below(figure, axes)

@@ -13,7 +13,8 @@ from gossamer.protocol.content.matching.index import MatchingIndex
 from gossamer.protocol.content.matching.search import HELD, NONE, make_table
 from gossamer.protocol.content.matching.tree import build, gather
 from gossamer.protocol.kernel.errors import ContentError
-from gossamer.sim.studies.stock_quotes import heavy_covering, little_covering, make_quotes
+from gossamer.sim.studies.stock_quotes import make_quotes
+from support.quote_subscriptions import heavy_covering, little_covering
 
 
 def test_an_index_without_covering_has_roots_only_and_what_is_freed_is_used_again() -> None:

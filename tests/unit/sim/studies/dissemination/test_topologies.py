@@ -12,7 +12,7 @@ import pytest
 
 from gossamer.protocol.dissemination.optimum import lower_bounds
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.studies.dissemination.strategies import COMPARED, run_strategy, setting_of
+from gossamer.sim.studies.dissemination.strategies import COMPARED, Setting, run_strategy
 from gossamer.sim.studies.dissemination.topologies import (
     GENERATORS,
     TransitStub,
@@ -275,7 +275,7 @@ def small_comparison() -> str:
     topology = barabasi_albert(40, seed=1)
     graph = topology.graph
     routed = make_workload(graph, Locality(keywords=30, documents=60), 1).sample(graph)
-    setting = setting_of(topology, sampled(routed, 0.5, 1), routed, 1)
+    setting = Setting(topology, sampled(routed, 0.5, 1), routed, 1)
     bills = {name: run_strategy(name, setting).bill for name in COMPARED}
     parts = [(name, bill.total, int(bill.duplicates.sum())) for name, bill in bills.items()]
     return repr((parts, lower_bounds(setting.plan(), routed).sum()))
@@ -292,5 +292,5 @@ def test_no_routing_of_the_documents_costs_less_than_the_lower_bound() -> None:
     topology = waxman(30, seed=1)
     workload = make_workload(topology.graph, Locality(keywords=30, documents=40), 1)
     routed = workload.sample(topology.graph)
-    setting = setting_of(topology, routed, routed, 1)
+    setting = Setting(topology, routed, routed, 1)
     assert 0 < lower_bounds(setting.plan(), routed).sum() <= run_strategy("OPT", setting).bill.total

@@ -191,10 +191,10 @@ def test_every_fault_of_an_overlay_is_one_sentence(
 
 def test_what_no_machine_has_memory_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     scenario = ScotScenario()
-    scot_preview.check_memory(scenario)
+    scot_preview.SCOT.check(scenario)
     monkeypatch.setattr(scot_preview, "SUBSCRIPTION_BYTES", 1 << 50)
     with pytest.raises(ScenarioError, match=r"^workload\.subscribers is 500, expected fewer"):
-        scot_preview.check_memory(scenario)
+        scot_preview.SCOT.check(scenario)
 
 
 def test_the_reference_lists_every_key_with_its_default() -> None:

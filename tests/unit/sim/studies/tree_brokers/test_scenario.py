@@ -14,7 +14,7 @@ from gossamer.sim.studies.tree_brokers import scenario as brokers
 from gossamer.sim.studies.tree_brokers import service_times as overlay_service
 from gossamer.sim.studies.tree_brokers import study as broker_preview
 from gossamer.sim.studies.tree_brokers.scenario import FORMAT
-from gossamer.sim.studies.tree_brokers.study import check_memory
+from gossamer.sim.studies.tree_brokers.study import BROKERS
 from gossamer.sim.studies.tree_brokers.unsubscription_burst import SECOND
 from gossamer.sim.study.scenarios import read_scenario
 from support.checkout import ROOT
@@ -190,10 +190,10 @@ def test_clusters_are_behind_a_core_broker_or_a_region_and_times_whole_microseco
 
 def test_what_no_machine_has_memory_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     scenario = brokers.BrokerScenario()
-    check_memory(scenario)
+    BROKERS.check(scenario)
     monkeypatch.setattr(broker_preview, "SUBSCRIPTION_BYTES", 1 << 40)
     with pytest.raises(ScenarioError, match=r"^workload\.roots is 100, expected fewer subscript"):
-        check_memory(scenario)
+        BROKERS.check(scenario)
 
 
 def test_the_reference_lists_every_key_with_its_default() -> None:
