@@ -1,7 +1,7 @@
 """The node of this machine, for every Python program: from trio, from asyncio, or from neither.
 
-- `open_client` (`client`): for trio and asyncio
-- `connect` (`blocking`): for programs without an event loop
+- `client`: `open_client`, for trio and asyncio
+- `blocking`: `connect`, for programs without an event loop
 - `results`, `errors`: what they give and raise; also what replies to requests of others
 - `session`, `links`, `link`: one client over many connections, one after another, and each of
   these, with where the socket is

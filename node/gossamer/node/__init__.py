@@ -6,8 +6,17 @@
             async for event in events:
                 print(event.values)
 
-What is offered here is loaded when it is first used; everything else may change. Begin at
-`peer.peer`.
+What is offered here is loaded when it is first used; everything else may change.
+
+- `peer`: a peer; `broker`: a broker
+- `transport`: checked frames between nodes; `security`: who belongs to the cluster; `store`: what
+  outlives the process; `discovery`: finding peers; `config`: what can be configured
+- `local`: the socket for applications of the machine; `page`: the one for browsers
+- `monitoring`: logs, metrics, members; `doctor`: why a peer cannot be reached; `errors`: what is
+  raised
+- `cli`, `commands`: the command line
+
+Begin at `peer.peer`.
 """
 
 from __future__ import annotations

@@ -3,11 +3,12 @@
 Stands above both hosts: it runs the node's peers by the simulator's traces and workloads, and
 measures them by the simulator's measures.
 
-command      what `gossamer node replay` does from beginning to end
-plan         who comes and goes and what is published when, as in the simulation
-processes    those that hold the peers, started, fed and watched over
-worker       one of them, with what it sees of its peers; loads no compiler, no readers of traces
-lines        what they are told, and tell
-controller   plays a plan on them
-recorder     what was seen of the peers, and the tables of a run made of that
+- `cli`, `command`: `gossamer node replay`, and what it does from beginning to end
+- `plan`: who comes and goes and what is published when, as in the simulation
+- `controller`: plays a plan on `processes`, which hold the peers
+- `worker`: one of these; loads neither the compiler nor the readers of traces; `lines`: what it is
+  sent and answers
+- `recorder`: what was seen of the peers, and the tables of a run made of that
+
+Begin at `command`.
 """

@@ -221,7 +221,7 @@ class LocalOverlay:
         """A client has left; it calls this."""
         del self._clients[detached.broker, detached.name]
 
-    def tell(self, broker: str, source: Hop | None, message: Any) -> Id | None:
+    def tell(self, broker: str, source: Hop | None, message: object) -> Id | None:
         """Hand a message to a broker now, and carry out what it wants to happen.
 
         Returns the identifier of what the message subscribed, advertised or published, if it did.

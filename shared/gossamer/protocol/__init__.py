@@ -6,6 +6,7 @@ It knows no host, clock, socket or file. A folder imports from those before it i
   records, draws, errors
 - `content`: schema, subscriptions, filters, their text languages, and the matching index
 - `dissemination`: which trees carry which documents where brokers form a general graph
+- `patterns`: queue groups, last values, order and replies, built on events
 - `peer`: the peer-to-peer overlay of Vinifera; one record in, records out (`peer.step`)
 - `brokers`: content-based brokers on trees, on structured cyclic overlays and on general graphs
 

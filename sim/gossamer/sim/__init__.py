@@ -8,18 +8,19 @@
 `docs/reference/simulator.md` describes all names that are offered here; everything else may change.
 A name is loaded when it is first used.
 
-engine      runs protocols; knows no study
-study       what a study is, how it is found, and what all of them use
-studies     peers, tree_brokers, scot, dissemination, protocols of one's own
-custom      the language of protocols of one's own
-results     runs and result folders: written, read, compared, printed, drawn
-churn       who is online when
-row_tables  workloads as tables
-figures     the figures of the papers, and which of their claims hold
-bench       benchmarks of speed and memory
-commands    the command line, and what scripts run by
+- `engine`: runs protocols; knows no study
+- `study`: what a study is, how it is found, and what all of them use
+- `studies`: peers, brokers on trees and SCOT, dissemination trees, protocols of one's own
+- `custom`: the language of protocols of one's own
+- `results`: runs and result folders: written, read, compared, printed, drawn
+- `churn`: who is online when
+- `row_tables`: workloads as tables
+- `figures`: the figures of the papers, and which of their claims hold
+- `bench`: benchmarks of speed and memory
+- `commands`: the command line, and what scripts run by
 
-Begin with `study.contract`, then a folder of `studies`. Errors are in `errors`.
+Begin with `study.contract`, then a folder of `studies`, which `built_in_studies` lists. Errors are
+in `errors`.
 """
 
 from __future__ import annotations

@@ -188,7 +188,7 @@ class Neighbours:
         """What comes first on a connection: here, the broker is told that the link is up."""
         self.tell_up(one, connection, self._family.link_up(key_text(one.key)))
 
-    def tell_up(self, one: Neighbour, connection: Connection, message: Any) -> None:
+    def tell_up(self, one: Neighbour, connection: Connection, message: object) -> None:
         """Tell the broker that a link is up; from then on messages go over this connection."""
         self._engine().submit(None, message, lambda: self._came_up(one, connection))
 

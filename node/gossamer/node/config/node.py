@@ -36,7 +36,6 @@ from gossamer.protocol.peer.settings.config import Settings
 NAME_LENGTH: Final = 64
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 LOG_FORMATS: Final = ("auto", "text", "json")
-PROTOCOL_PRESETS: Final = ("paper", "baseline", "resilient", "kindred")
 
 T = TypeVar("T")
 
@@ -204,7 +203,7 @@ class Protocol:
     # everybody knows all of 40, and `kindred` reaches them in 1.9 hops in place of 2.7, with two
     # thirds of the copies that nobody wants. Gossip takes no longer.
     MOST_FRIENDS: ClassVar[Mapping[str, int]] = MappingProxyType({"resilient": 24, "kindred": 32})
-    preset: str = attrs.field(default="kindred", validator=checks.one_of(PROTOCOL_PRESETS))
+    preset: str = attrs.field(default="kindred", validator=checks.one_of(tuple(presets.PRESETS)))
     peers_expected: int = attrs.field(default=64, validator=checks.whole_number(2, 1 << 20))
     round_s: float = attrs.field(default=0.5, validator=checks.seconds(0.05, 3600))
     settings: Mapping[str, object] = attrs.field(factory=dict, converter=checks.to_mapping)
@@ -237,9 +236,8 @@ class Protocol:
             most = self.MOST_FRIENDS[self.preset]
             derived["friend_links"] = max(1, min(self.peers_expected - 1, most))
         decided = {"attributes": attributes, **delivery.settings(self.round_s)}
-        preset = getattr(presets, self.preset)
         try:
-            made: Settings = preset(
+            made = presets.PRESETS[self.preset](
                 self.peers_expected,
                 **{**self.NODE_SETTINGS, **derived, **self.settings, **decided},
             )

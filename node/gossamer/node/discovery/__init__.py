@@ -1,4 +1,4 @@
 """Finding peers: configured addresses, multicast DNS, and this machine's network interfaces.
 
-Begin at `sources`.
+Begin at `sources`; `multicast` is one of them.
 """

@@ -1,4 +1,5 @@
-"""What a node says of itself to those who run it: structured logs and Prometheus metrics.
+"""What a node says of itself to those who run it: `logs`, `metrics` of Prometheus, `members`.
 
-It imports nothing of the node, so that everything may log and count.
+`metrics` names every number, and what is counted by cause and kind. It imports nothing
+of the node, so that everything may log and count.
 """

@@ -51,7 +51,7 @@ def check_addresses(addresses: tuple[Address, ...], fewest: int = 1) -> None:
             raise ConfigError("port", port, "1 to 65535")
 
 
-def read_addresses(value: Any, fewest: int = 1) -> tuple[Address, ...]:
+def read_addresses(value: object, fewest: int = 1) -> tuple[Address, ...]:
     """The addresses that ``value``, a decoded list of pairs, stands for.
 
     Raises:

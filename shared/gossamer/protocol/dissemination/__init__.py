@@ -8,8 +8,8 @@ Read in this order:
 - `spanning`, `steiner`, `triples`: spanning trees and Steiner trees
 - `cost`: samples of documents with subscriptions, and what these cost on trees (Eq. 1)
 - `stars`: low-stretch spanning trees
-- `plan`: Algorithm 1, the tree of one group of subscriptions
-- `grouping`, `strategies`: Algorithms 3 and 2, and all strategies of Sec. VII
+- `plan`: COMPUTETREE (Algorithm 1), the tree of one group of subscriptions
+- `grouping`, `strategies`: MULT and MULT2 (Algorithms 3 and 2), and all strategies of Sec. VII
 - `semcast`, `optimum`: what these are compared with
 - `capacities`: links that carry only so much
 """

@@ -1,9 +1,13 @@
 """What every rule needs and no rule is.
 
-`rules`, `struct` and `compiler` run one function compiled or interpreted with the same result;
-`code_keys` and `keyed_code` know which machine code is whose; `standalone` compiles rules by
-themselves, to be called by their address; `quicker_compiler` makes compiling quicker. `records` are
-the words that cross between rows, `draws` the random numbers, `rows` the loops
-over rows that have a second form for interpreters. Every error of the protocol derives from
-one in `errors`. It imports nothing of gossamer. Begin at `rules`.
+- `rules`, `struct`, `compiler`: one function compiled or interpreted with the same result, on
+  arrays under one name; `compile_errors`: why one cannot be compiled
+- `records`: the words that cross between rows; `draws`: the random numbers
+- `rows`: loops over rows that have a second form for interpreters; `prefetch`: memory that a
+  compiled loop wants soon
+- `code_keys`, `keyed_code`: which machine code is whose; `standalone`: rules compiled by
+  themselves, called by their address; `linking`, `quicker_compiler`: what makes compiling quicker
+- `debugging`: checked runs; `errors`: what every error of the protocol derives from
+
+It imports nothing of gossamer. Begin at `rules`.
 """

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from gossamer.protocol.kernel.records import (
     BODY,
@@ -20,6 +20,7 @@ from gossamer.protocol.kernel.records import (
     TO,
     UNREACHABLE,
     Outbox,
+    Words,
     dispatch,
 )
 from gossamer.protocol.kernel.rules import Rule, rule, standalone_rule
@@ -135,7 +136,7 @@ TIMERS = tuple(kind.number for kind in kinds.TABLE if kind.sort is Sort.TIMER)
 
 
 @rule
-def on_overlay_timer(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
+def on_overlay_timer(s: State, p: int, now: int, words: Words, at: int, out: Outbox) -> None:
     """Let load shift, trade links and fingers, and look for a host and for a better place."""
     if not is_off_ring(s, p):
         shift_load(s, p, out)
@@ -146,7 +147,7 @@ def on_overlay_timer(s: State, p: int, now: int, words: Any, at: int, out: Outbo
 
 
 @rule
-def on_place_timer(s: State, p: int, now: int, _words: Any, _at: int, out: Outbox) -> None:
+def on_place_timer(s: State, p: int, now: int, _words: Words, _at: int, out: Outbox) -> None:
     """Keep entries where it is no member of the ring, and look for a better place."""
     if is_off_ring(s, p):
         keep_entries(s, p, now)
@@ -154,14 +155,14 @@ def on_place_timer(s: State, p: int, now: int, _words: Any, _at: int, out: Outbo
 
 
 @rule
-def on_install_timer(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
+def on_install_timer(s: State, p: int, now: int, words: Words, at: int, out: Outbox) -> None:
     """Renew what is asked for; publish and ask again what was not answered."""
     install_again(s, p, out)
     take_about_events(s, p, now, words, at, out)
 
 
 @rule
-def on_event_timer(s: State, p: int, _now: int, _words: Any, _at: int, out: Outbox) -> None:
+def on_event_timer(s: State, p: int, _now: int, _words: Words, _at: int, out: Outbox) -> None:
     """Publish and ask again what was not answered."""
     publish_again(s, p, out)
     compare_on(s, p, out)
@@ -171,7 +172,7 @@ def on_event_timer(s: State, p: int, _now: int, _words: Any, _at: int, out: Outb
 
 
 @rule
-def on_broken_link(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
+def on_broken_link(s: State, p: int, now: int, words: Words, at: int, out: Outbox) -> None:
     """What was on its way to a peer may be lost, and the peer may have failed."""
     on_link_broke(s, p, now, words, at, out)
     if words[at + LENGTH] == BODY + 1:
@@ -265,31 +266,31 @@ _take_about_places = dispatch({**_with_returned(ABOUT_PLACES), kinds.OVERLAY_TIM
 
 # Each subject is compiled by itself: an edited rule costs its own, and all are made side by side.
 @standalone_rule
-def take_about_events(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> bool:
+def take_about_events(s: State, p: int, now: int, words: Words, at: int, out: Outbox) -> bool:
     """Take a record that is about events; return whether it is one."""
     return bool(_take_about_events(words[at + KIND], s, p, now, words, at, out))
 
 
 @standalone_rule
-def take_about_sampling(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> bool:
+def take_about_sampling(s: State, p: int, now: int, words: Words, at: int, out: Outbox) -> bool:
     """Take a record of peer sampling; return whether it is one."""
     return bool(_take_about_sampling(words[at + KIND], s, p, now, words, at, out))
 
 
 @standalone_rule
-def take_about_topology(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> bool:
+def take_about_topology(s: State, p: int, now: int, words: Words, at: int, out: Outbox) -> bool:
     """Take a record that is about links; return whether it is one."""
     return bool(_take_about_topology(words[at + KIND], s, p, now, words, at, out))
 
 
 @standalone_rule
-def take_about_installation(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> bool:
+def take_about_installation(s: State, p: int, now: int, words: Words, at: int, out: Outbox) -> bool:
     """Take a record that is about subscriptions; return whether it is one."""
     return bool(_take_about_installation(words[at + KIND], s, p, now, words, at, out))
 
 
 @standalone_rule
-def take_about_places(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> bool:
+def take_about_places(s: State, p: int, now: int, words: Words, at: int, out: Outbox) -> bool:
     """Take a record that is about places on the ring; return whether it is one."""
     return bool(_take_about_places(words[at + KIND], s, p, now, words, at, out))
 
@@ -316,7 +317,7 @@ _take_returned = dispatch(
 
 
 @standalone_rule
-def step(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
+def step(s: State, p: int, now: int, words: Words, at: int, out: Outbox) -> None:
     """Take the record at ``words[at:]`` as peer ``p``; append what follows to ``out``.
 
     Args:
@@ -332,7 +333,7 @@ def step(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
 
 
 @rule
-def take_and_settle(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
+def take_and_settle(s: State, p: int, now: int, words: Words, at: int, out: Outbox) -> None:
     """Take a record that may change links, and do what follows where those on the ring change."""
     if words[at + FROM] != s.sampler.handle[p]:
         note_heard(s, p, words[at + FROM])
@@ -407,7 +408,7 @@ def successor_handle(s: State, p: int) -> int:
 
 
 @standalone_rule
-def on_unreachable(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
+def on_unreachable(s: State, p: int, now: int, words: Words, at: int, out: Outbox) -> None:
     """A record came back: its addressee failed. Forget it, and find another way (Sec. IV-C)."""
     on_failure(s, p, now, words, at, out)
     remove_source(s, p, words[at + TO])

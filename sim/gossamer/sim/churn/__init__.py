@@ -2,9 +2,9 @@
 
 `trace` holds the one data type, `ChurnTrace`; `files` reads and writes it by file name, as
 text or as `parquet`, and reads the `lists` of other programs; `synthetic` generates it from a
-specification with distributions of session lengths. Studies, workloads as
-tables and `gossamer.replay` import from here, most of it by this module's names. Begin with
-`trace`.
+specification with distributions of session lengths, `by_row` node by node, and fits one to a trace.
+Studies, workloads as tables and `gossamer.replay` import from here, most of it by this module's
+names. Begin with `trace`.
 """
 
 from gossamer.sim.churn.files import read_trace, write_trace

@@ -1,6 +1,9 @@
 """Protocols of one's own: how they are declared and written, and the drivers that run them.
 
 Scripts and protocol files import from `gossamer.sim`, studies from the modules. Begin with
-`protocol` (rules) or `node` (plain classes); `step` makes one rule of a stack of protocols,
-`rule_driver` and `plain_driver` run them. `library` has what handlers and measures call.
+`protocol` (rules) or `node` (plain classes), declared in the `language`; `step` makes one rule of a
+stack of protocols, `rule_driver` and `plain_driver` run them in a `simulation` under `conditions`,
+the latter by `plain_engine`, `plain_entries` and `plain_stack`. `library` has what handlers and
+measures call, `topologies` has T-Man; `tally` counts messages and keeps the log of what nodes write
+down, `faults` names the line of what failed.
 """

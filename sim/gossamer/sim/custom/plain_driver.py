@@ -66,7 +66,7 @@ class PlainDriver(PlainEngine):
         """How often a node has come up."""
         return self._life[me]
 
-    def send_later(self, me: int, delay_s: float, message: Any) -> Later:
+    def send_later(self, me: int, delay_s: float, message: object) -> Later:
         """Let a node have a message after a delay; see `Node.after`."""
         if self._in_cycles:
             raise delays_in_cycles(self.declared)
@@ -76,7 +76,7 @@ class PlainDriver(PlainEngine):
         self._arm(me, delay_s, later, 0)
         return later
 
-    def write(self, me: int, message: Any) -> None:
+    def write(self, me: int, message: object) -> None:
         """Write a message to the log; see `Node.log`."""
         self._log.write(self.tick, me, message)
 

@@ -209,7 +209,7 @@ class PlainEngine(ABC):
 
     # What nodes ask for.
 
-    def send(self, source: int, to: int, message: Any) -> None:
+    def send(self, source: int, to: int, message: object) -> None:
         """Put a message on its way; see `Node.send`."""
         try:
             wrong = not 0 <= to < len(self._life) or to.__class__ is float

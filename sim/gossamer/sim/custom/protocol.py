@@ -102,7 +102,7 @@ class Part:
         words = {kind.number: kind.name.lower().removeprefix("sample_") for kind in records}
         return {kind: f"{name}_{word}" for kind, word in words.items()}
 
-    def state_in(self, state: Any) -> Any:
+    def state_in(self, state: object) -> Any:
         """The state of this part in that of the stack."""
         for name in self.path.split(".")[1:]:
             state = getattr(state, name)

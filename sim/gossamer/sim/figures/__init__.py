@@ -1,9 +1,10 @@
 """Figures of the papers, reproduced: by name, what runs them.
 
 `FIGURES[name](out, quick=..., processes=..., progress=...)` writes the new folder ``out`` whole,
-with ``claims.json``, the data and the plots, and returns the claims. A folder here is a paper, but
-for `kindred`, which sets our own preset beside one; `common` is what they share. Only the command
-line and `gossamer.spark` import from here. Begin with `vinifera`.
+with ``claims.json``, the data and the plots, and returns the claims. A folder here is a paper
+(`vinifera`, `covering`, `scot`, `dissemination`), but for `kindred`, which sets our own preset
+beside one; `common` is what they share. Only the command line and `gossamer.spark` import from
+here. Begin with `vinifera`.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ A table can therefore be made in any order, in any number of parts and on any nu
 always with the same rows. They are the rows that the simulator draws for the same seed: both call
 the same functions.
 
-table     what such a table is; kinds finds the workloads by name
-others    one workload each
-
-`gossamer.spark` imports from here; nothing in the simulator does. Begin with `table`.
+`table` is what such a table is, `kinds` finds the workloads by name: `vinifera`, `subscriptions`,
+`quotes`, `keywords`. `gossamer.spark` imports from here; nothing in the simulator does. Begin with
+`table`.
 """

@@ -87,12 +87,12 @@ def write_plainly(table: RowTable, file: Path, chunk: int = CHUNK) -> int:
     return rows
 
 
-def text_array(texts: Sequence[str], places: Any) -> pa.Array:
+def text_array(texts: Sequence[str], places: object) -> pa.Array:
     """The texts at these places of a list: string[n]."""
     return pa.array(texts, pa.string()).take(pa.array(places))
 
 
-def list_array(lengths: Int64s, items: Any) -> pa.ListArray:
+def list_array(lengths: Int64s, items: object) -> pa.ListArray:
     """Lists of these lengths, whose items stand one after another."""
     offsets = np.zeros(len(lengths) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])

@@ -166,7 +166,7 @@ One = TypeVar("One", bound=Named)
 
 
 def run_systems(
-    tasks: Mapping[str, Task[One]], scenario: Any, execution: Execution, *, name: str
+    tasks: Mapping[str, Task[One]], scenario: object, execution: Execution, *, name: str
 ) -> dict[str, One]:
     """The records of systems, in the order of ``tasks``.
 

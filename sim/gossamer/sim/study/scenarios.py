@@ -242,7 +242,7 @@ def check(holds: bool, field: str, value: object, expected: str) -> None:
         raise ScenarioError(None, field, value, expected)
 
 
-def whole_field(low: int, high: int, *, default: Any, optional: bool = False) -> Any:
+def whole_field(low: int, high: int, *, default: object, optional: bool = False) -> Any:
     """A field of integers from ``low`` to ``high``; 1e3 is one, bools and fractions are none."""
     expected = f"a whole number from {low} to {high}"
     fits = _validator(lambda value: type(value) is int and low <= value <= high, expected, optional)
@@ -287,7 +287,7 @@ def of_type(kind: type, expected: str, *, optional: bool = False) -> Validator:
     return _validator(lambda value: isinstance(value, kind), expected, optional)
 
 
-def to_whole(value: Any) -> Any:
+def to_whole(value: object) -> Any:
     """A float that is a whole number, such as 1e3, as an integer; anything else as it is."""
     if type(value) is float and value.is_integer() and abs(value) <= _LARGEST_WHOLE_FLOAT:
         return int(value)

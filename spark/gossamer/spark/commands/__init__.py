@@ -1,4 +1,1 @@
-"""The subcommand `gossamer spark`: reads arguments, prints tables.
-
-Above everything else of the pipeline. Begin at `cli`.
-"""
+"""The subcommand `gossamer spark`: `cli` reads arguments, `tables` prints. Above all else here."""

@@ -1,8 +1,6 @@
 """Events and deliveries of live nodes, followed by Structured Streaming.
 
-reading    the lines that `gossamer sub --into` writes, as frames that grow
-due        which deliveries of published events are due, by the subscriptions beside the lines
-windows    rates, hit ratio and latencies of windows of time
-folder     the new folder: what is followed, batches that are whole, what they say so far
-following  puts these together, ends and resumes
+`due` says which deliveries of published events are due by the subscriptions beside the lines that
+`gossamer sub --into` writes, in windows of time: rates, hit ratio, latencies. `following` reads the
+lines and writes the folder, batch by batch, ends and resumes: begin there.
 """

@@ -1,4 +1,4 @@
-"""`gossamer node run`: a peer or a broker as a process, or several processes.
+"""`gossamer node run`: a peer (`running`) or a `broker` as a `process`, or `several` processes.
 
-Begin at `running`.
+`service` makes a systemd unit. Begin at `running`.
 """

@@ -1,4 +1,5 @@
 """Bounds on what waits: by peer and by publisher, in and out, and who exceeds them.
 
-Rounds of gossip do not wait: `inbox` leaves out those that are late. Begin at `overload`.
+`inbox` is what comes, and timers: rounds of gossip that are late are left out; `sender` is what
+goes. Begin at `overload`.
 """

@@ -23,7 +23,7 @@ _AT_ANY_TIME: Final = (Congestion, TimerFired)
 T = TypeVar("T")
 
 
-def no_message(_: Any) -> bool:
+def no_message(_: object) -> bool:
     """Let nothing go before what came earlier."""
     return False
 
@@ -51,7 +51,7 @@ class Arrivals(Generic[T]):
     def __len__(self) -> int:
         return len(self._ahead) + len(self._behind)
 
-    def add(self, source: Hop | None, message: Any, item: T) -> None:
+    def add(self, source: Hop | None, message: object, item: T) -> None:
         """Have a message wait, from a neighbour, a client or, None, the host."""
         if self._is_ahead(source, message):
             self._ahead.append((next(self._numbers), item))
@@ -64,7 +64,7 @@ class Arrivals(Generic[T]):
         """Have a message of `Congestion` go before what waits."""
         self._ahead.appendleft((-1, item))
 
-    def waiting_where(self, source: Hop | None, message: Any) -> int:
+    def waiting_where(self, source: Hop | None, message: object) -> int:
         """How many messages wait in the place of this one: ahead of the others, or among them."""
         return len(self._ahead if self._is_ahead(source, message) else self._behind)
 

@@ -3,8 +3,8 @@
 After Sec. III-A and VI of the paper. The one door is `core.broker.Broker.handle`: a message in,
 effects out; no clock, socket or file. Read in this order:
 
-- `messages`, `outbox`, `settings`: what crosses the door, and how a broker is set
-- `state`, `routes`, `network_view`: what is remembered, of itself and of all brokers
+- `messages`, `settings`: what crosses the door, and how a broker is set
+- `state`, `network_view`: what is remembered, of itself and of all brokers
 - `forwarding`, `link_state`: documents on trees and around what fails; what floods to all
 - `coordinator`, `planning`: samples in, trees out
 - `broker`: the `Routing` of this family, and what can be seen of a broker

@@ -6,13 +6,14 @@ the copies of every broker. Brokers route by subscriptions alone. The one door i
 `core.broker.Broker.handle`: a message in, effects out; no clock, socket or file. Read in this
 order:
 
-- `topology`: the product of a tree and a complete graph; `messages`: what crosses the door;
-  `table`, `state`: what is remembered
+- `topology`: the product of a tree and a complete graph; `settings`, `messages`: how a broker is
+  set, and what crosses the door; `table`, `state`: what is remembered
 - `broadcast`, `routing`: Algorithms 1 to 4, subscription broadcast, also around what failed, and
   three ways to route; `detours`: the target links of a notification, and ways around what failed or
   is overloaded
-- `take_over`: clients of dead brokers, and brokers that were dead, beyond the paper; `promises`
-  numbers and keeps what a broker promises, `handing_over` is what backups do for each other
+- `take_over`: clients of dead brokers, and brokers that were dead, beyond the paper, by what
+  `take_over_memory` keeps; `promises` numbers and keeps what a broker promises, `handing_over` is
+  what backups do for each other
 - `broker`: the `Routing` of this family with its links, and what can be seen of a broker
 - `codec`: messages and a broker as plain data
 

@@ -240,7 +240,7 @@ class NoTakeOver:
     # Around messages
 
     def from_client(
-        self, state: State, out: ScotOutbox, name: str, message: Any, carry_out: CarryOut
+        self, state: State, out: ScotOutbox, name: str, message: object, carry_out: CarryOut
     ) -> None:
         """A client asks for something."""
         carry_out(state, out, name, message)
@@ -251,7 +251,7 @@ class NoTakeOver:
         """A neighbour has sent something."""
         route(state, out, source, message)
 
-    def after_host(self, state: State, out: ScotOutbox, message: Any) -> None:
+    def after_host(self, state: State, out: ScotOutbox, message: object) -> None:
         """The broker has taken note of what the host reported."""
 
     # Links

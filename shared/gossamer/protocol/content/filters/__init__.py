@@ -51,6 +51,10 @@ What is wrong with a text is said in one sentence with the column:
 other: no value satisfies both at column 15
       price > 5 and price < 3
                     ^
+
+Begin at `filter`: what one is, with relations, made of a `constraint` for each attribute, over
+`domains`. `language` and `padres` read texts, by `predicates`; `padres_writing` writes PADRES'.
+`composite` has composite subscriptions, `expressions` those of applications of peers.
 """
 
 from __future__ import annotations

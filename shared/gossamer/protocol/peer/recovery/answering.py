@@ -9,6 +9,7 @@ from gossamer.protocol.kernel.records import (
     FROM,
     LENGTH,
     Outbox,
+    Words,
     close_record,
     open_record,
 )
@@ -68,7 +69,7 @@ LISTED_COPY, LISTED_AGE, LISTED_VALUES = 0, 1, 2
 
 
 @rule
-def on_compare(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+def on_compare(s: State, p: int, _now: int, words: Words, at: int, out: Outbox) -> None:
     """Bring a question one hop closer to the peer it is for, or answer it.
 
     Whoever answers for the first value of a part does so for what of the part is its own.
@@ -105,7 +106,7 @@ def on_compare(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) ->
 
 
 @rule
-def answer_for_what_is_whole(s: State, p: int, words: Any, part: int) -> None:
+def answer_for_what_is_whole(s: State, p: int, words: Words, part: int) -> None:
     """Leave out of a question the rounds, or the classes, of which something had to make room."""
     rounds = words[part + COMPARED_ROUNDS]
     if words[part + COMPARED_CLASSES] & BY_CLASS == 0:
@@ -116,7 +117,7 @@ def answer_for_what_is_whole(s: State, p: int, words: Any, part: int) -> None:
 
 
 @rule
-def question_is_well_formed(s: State, p: int, words: Any, at: int) -> bool:
+def question_is_well_formed(s: State, p: int, words: Words, at: int) -> bool:
     """Whether a question has the schema's number of values and possible numbers."""
     body = at + BODY
     part = body + COMPARED_PART
@@ -135,13 +136,13 @@ def question_is_well_formed(s: State, p: int, words: Any, at: int) -> bool:
 
 
 @inline_rule
-def range_is_possible(words: Any, at: int) -> Any:
+def range_is_possible(words: Words, at: int) -> Any:
     """Whether a level is one that there is."""
     return 0 <= words[at + COMPARED_LEVEL] <= LEVELS
 
 
 @rule
-def pass_question_on(s: State, p: int, to: int, words: Any, body: int, out: Outbox) -> None:
+def pass_question_on(s: State, p: int, to: int, words: Words, body: int, out: Outbox) -> None:
     """Send a question one hop further."""
     size = COMPARED_PART + part_words(s)
     at = open_record(out, COMPARE, to, s.sampler.handle[p], size)
@@ -151,7 +152,7 @@ def pass_question_on(s: State, p: int, to: int, words: Any, body: int, out: Outb
 
 
 @rule
-def compare_elsewhere(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
+def compare_elsewhere(s: State, p: int, now: int, words: Words, at: int, out: Outbox) -> None:
     """Route a question around a peer that could not be reached."""
     if s.params.reroute == 1 and words[at + BODY + IS_FOUND] == 0:
         words[at + BODY + COMPARE_PROGRESS] = 0
@@ -159,7 +160,7 @@ def compare_elsewhere(s: State, p: int, now: int, words: Any, at: int, out: Outb
 
 
 @rule
-def tell_sums(s: State, p: int, to: int, parts: int, words: Any, part: int, out: Outbox) -> None:
+def tell_sums(s: State, p: int, to: int, parts: int, words: Words, part: int, out: Outbox) -> None:
     """Send the sums of a range, one or those of its sixteenths; none of them says only: go on."""
     at = open_record(out, COMPARED, to, s.sampler.handle[p], SUMS + 1 + 2 * PARTS)
     if at < 0:
@@ -175,7 +176,7 @@ def tell_sums(s: State, p: int, to: int, parts: int, words: Any, part: int, out:
 
 
 @rule
-def list_compared(s: State, p: int, to: int, words: Any, part: int, out: Outbox) -> None:
+def list_compared(s: State, p: int, to: int, words: Words, part: int, out: Outbox) -> None:
     """Send which copies a range has, with ages and values; there are few enough of them."""
     size = LISTED_VALUES + s.params.attributes
     count = find_compared(s, s.held, p, False, words, part, LISTED_AT_ONCE)

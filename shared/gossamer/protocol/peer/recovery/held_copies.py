@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.protocol.kernel.records import Outbox
+from gossamer.protocol.kernel.records import Outbox, Words
 from gossamer.protocol.kernel.rules import rule, rule_with_interpreted_form
 from gossamer.protocol.kernel.struct import as_array
 from gossamer.protocol.peer.record_table.records import (
@@ -49,7 +49,7 @@ def _find_own_at_once(s: Any, p: int, words: Any) -> int:
 
 
 @rule_with_interpreted_form(_find_own_at_once, inline=False)
-def find_own(s: State, p: int, words: Any) -> int:
+def find_own(s: State, p: int, words: Words) -> int:
     """Write to ``work.compared`` where held copies of a part are that were not got; how many.
 
     Args:
@@ -69,7 +69,7 @@ def find_own(s: State, p: int, words: Any) -> int:
 
 
 @rule
-def deliver_own(s: State, p: int, words: Any, out: Outbox) -> bool:
+def deliver_own(s: State, p: int, words: Words, out: Outbox) -> bool:
     """Deliver what ``p`` holds of a part and its application lacks; return whether that is all."""
     count = find_own(s, p, words)
     event = s.work.event

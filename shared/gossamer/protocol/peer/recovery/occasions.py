@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from gossamer.protocol.kernel.records import BODY, LENGTH, Outbox, close_record, open_record
+from gossamer.protocol.kernel.records import BODY, LENGTH, Outbox, Words, close_record, open_record
 from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.peer.record_table.records import COMPARE_SOON
 from gossamer.protocol.peer.state.event_logs import FIRST_REST, IS_WHOLE, NEXT_AT, REST
@@ -35,7 +33,7 @@ def expect_difference_before(s: State, p: int, out: Outbox) -> None:
 
 
 @rule
-def on_compare_soon(s: State, p: int, _now: int, words: Any, at: int, _out: Outbox) -> None:
+def on_compare_soon(s: State, p: int, _now: int, words: Words, at: int, _out: Outbox) -> None:
     """Somebody could not send all that was for ``p``, or answers for more or less than before."""
     if words[at + LENGTH] != BODY:
         s.counters[p, MALFORMED] += 1
@@ -44,7 +42,7 @@ def on_compare_soon(s: State, p: int, _now: int, words: Any, at: int, _out: Outb
 
 
 @rule
-def on_catch_up(s: State, p: int, _now: int, words: Any, at: int, _out: Outbox) -> None:
+def on_catch_up(s: State, p: int, _now: int, words: Words, at: int, _out: Outbox) -> None:
     """All subscriptions are in force for so many rounds at least, in which ``p`` missed some."""
     if words[at + LENGTH] != BODY + 1 or words[at + BODY] < 0:
         s.counters[p, MALFORMED] += 1
@@ -56,7 +54,7 @@ def on_catch_up(s: State, p: int, _now: int, words: Any, at: int, _out: Outbox) 
 
 
 @rule
-def on_rounds_skipped(s: State, p: int, _now: int, words: Any, at: int, _out: Outbox) -> None:
+def on_rounds_skipped(s: State, p: int, _now: int, words: Words, at: int, _out: Outbox) -> None:
     """Others have counted so many rounds that ``p``, held up, has not: all is older by these."""
     if words[at + LENGTH] != BODY + 1 or words[at + BODY] < 0:
         s.counters[p, MALFORMED] += 1

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gossamer.protocol.kernel.records import (
     BODY,
     FROM,
     LENGTH,
     Outbox,
+    Words,
     close_record,
     drop_record,
     open_record,
@@ -108,7 +107,7 @@ from gossamer.protocol.peer.state.state import MALFORMED, REPAIRS_TAKEN, State
 
 
 @rule
-def is_awaited(s: State, p: int, words: Any, at: int, question: int) -> bool:
+def is_awaited(s: State, p: int, words: Words, at: int, question: int) -> bool:
     """Whether the answer at ``words[at:]`` is to what ``p`` asked last, and that was this."""
     c = s.comparison
     if c.shape[1] == 0 or c[p, TASK] < 0 or c[p, QUESTION] != question:
@@ -123,7 +122,7 @@ def is_awaited(s: State, p: int, words: Any, at: int, question: int) -> bool:
 
 
 @rule
-def on_compared(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+def on_compared(s: State, p: int, _now: int, words: Words, at: int, out: Outbox) -> None:
     """Look closer where sums differ, and go on where they do not."""
     body = at + BODY
     parts = words[body + SUMS] if words[at + LENGTH] > BODY + SUMS else -1
@@ -158,7 +157,7 @@ def on_compared(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -
 
 
 @rule
-def look_closer(s: State, p: int, parts: int, words: Any, theirs: int) -> None:
+def look_closer(s: State, p: int, parts: int, words: Words, theirs: int) -> None:
     """Choose the next question: about a part of what differs, or about what comes after it."""
     c = s.comparison
     write_part(s, p)
@@ -181,7 +180,7 @@ def look_closer(s: State, p: int, parts: int, words: Any, theirs: int) -> None:
 
 
 @rule
-def on_listed(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+def on_listed(s: State, p: int, _now: int, words: Words, at: int, out: Outbox) -> None:
     """Ask for those that are lacking here, and give those that are lacking there.
 
     A list that was not asked for is an offer of what has strayed.
@@ -222,7 +221,7 @@ def on_listed(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> 
 
 
 @rule
-def open_lacking(s: State, p: int, words: Any, at: int, most: int, out: Outbox) -> int:
+def open_lacking(s: State, p: int, words: Words, at: int, most: int, out: Outbox) -> int:
     """Begin to ask whose list stands at ``words[at:]`` for some of it; -1 without room."""
     size = LISTED_COPIES + 1 + most
     reply = open_record(out, LACKING, words[at + FROM], s.sampler.handle[p], size)
@@ -239,7 +238,7 @@ def close_lacking(out: Outbox, at: int, count: int) -> None:
 
 
 @rule
-def is_lacking(s: State, p: int, to_hold: bool, words: Any, at: int) -> bool:
+def is_lacking(s: State, p: int, to_hold: bool, words: Words, at: int) -> bool:
     """Whether a copy that is listed at ``words[at:]`` is lacking here.
 
     What an application is known to have got, by its number alone, is noted with its values.
@@ -260,7 +259,7 @@ def is_lacking(s: State, p: int, to_hold: bool, words: Any, at: int) -> bool:
 
 @rule
 def give_unlisted(
-    s: State, p: int, words: Any, at: int, first: int, count: int, out: Outbox
+    s: State, p: int, words: Words, at: int, first: int, count: int, out: Outbox
 ) -> None:
     """Give the other side those of the range in hand that it has not listed."""
     size = LISTED_VALUES + s.params.attributes
@@ -294,7 +293,7 @@ def give(s: State, p: int, place: int, mode: int, to: int, out: Outbox) -> None:
 
 
 @rule
-def on_lacking(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+def on_lacking(s: State, p: int, _now: int, words: Words, at: int, out: Outbox) -> None:
     """Give what is lacking; then whoever asked goes on, and so does ``p`` if it had offered it."""
     first = at + BODY + LISTED_COPIES + 1
     count = words[first - 1] if words[at + LENGTH] > BODY + LISTED_COPIES else -1
@@ -374,7 +373,7 @@ def lack(s: State, p: int, event: int) -> None:
 
 
 @rule
-def wanted_then(s: State, p: int, words: Any, at: int, age: int) -> bool:
+def wanted_then(s: State, p: int, words: Words, at: int, age: int) -> bool:
     """Whether a subscription that was in force so many rounds ago asks for these values."""
     found = s.work.found
     count = s.constrained.shape[1]
@@ -388,7 +387,7 @@ def wanted_then(s: State, p: int, words: Any, at: int, age: int) -> bool:
 
 
 @rule
-def on_repaired(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+def on_repaired(s: State, p: int, _now: int, words: Words, at: int, out: Outbox) -> None:
     """Take a copy that was lacking here: to deliver, to hold, or both.
 
     What is held goes down the tree as well: those who asked here lack it, too, without knowing.
@@ -412,7 +411,7 @@ def on_repaired(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -
 
 
 @rule
-def note_repair(s: State, p: int, words: Any, body: int) -> None:
+def note_repair(s: State, p: int, words: Words, body: int) -> None:
     """Count a copy that really was lacking: there may be more of them."""
     event = words[body + EVENT_ID]
     copy = event * s.params.attributes + words[body + EVENT_ATTRIBUTE]
@@ -423,7 +422,7 @@ def note_repair(s: State, p: int, words: Any, body: int) -> None:
 
 
 @rule
-def pass_down(s: State, p: int, source: int, words: Any, body: int, out: Outbox) -> None:
+def pass_down(s: State, p: int, source: int, words: Words, body: int, out: Outbox) -> None:
     """Send a copy that was lacking, unless it was here, to all who asked for it."""
     copy = words[body + EVENT_ID] * s.params.attributes + words[body + EVENT_ATTRIBUTE]
     if has_seen(s, p, copy):

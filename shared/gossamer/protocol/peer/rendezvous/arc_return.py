@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.protocol.kernel.records import BODY, LENGTH, Outbox
+from gossamer.protocol.kernel.records import BODY, LENGTH, Outbox, Words
 from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.peer.record_table.records import (
     EVENT_ATTRIBUTE,
@@ -108,7 +108,7 @@ def expect_to_hand_on_again(s: State, p: int) -> None:
 
 
 @rule
-def on_link_broke(s: State, p: int, _now: int, words: Any, at: int, _out: Outbox) -> None:
+def on_link_broke(s: State, p: int, _now: int, words: Words, at: int, _out: Outbox) -> None:
     """What was on its way to a peer, which may well live, may be lost.
 
     What it asked for is forgotten until it asks again, which it does within a round, as we do: that

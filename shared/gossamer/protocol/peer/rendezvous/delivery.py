@@ -10,7 +10,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.protocol.kernel.records import BODY, FROM, LENGTH, Outbox, close_record, open_record
+from gossamer.protocol.kernel.records import (
+    BODY,
+    FROM,
+    LENGTH,
+    Outbox,
+    Words,
+    close_record,
+    open_record,
+)
 from gossamer.protocol.kernel.rows.hash_chains import chain, place_in_ring
 from gossamer.protocol.kernel.rows.row_search import (
     copy_row,
@@ -74,7 +82,7 @@ from gossamer.protocol.peer.state.state import (
 
 
 @rule
-def matching_entries(s: State, p: int, words: Any, body: int) -> int:
+def matching_entries(s: State, p: int, words: Words, body: int) -> int:
     """Write to ``work.found`` the entries that ask for an event copy; return their number."""
     return find_labelled_boxes(
         s,
@@ -93,7 +101,7 @@ def matching_entries(s: State, p: int, words: Any, body: int) -> int:
 
 @rule
 def send_event(
-    s: State, p: int, to: int, mode: int, tree_hops: int, words: Any, body: int, out: Outbox
+    s: State, p: int, to: int, mode: int, tree_hops: int, words: Words, body: int, out: Outbox
 ) -> None:
     """Send the event whose body stands at ``words[body:]`` on, one hop further."""
     size = EVENT_VALUES + s.params.attributes
@@ -124,7 +132,9 @@ def note_delivered(s: State, p: int, event: int) -> bool:
 
 
 @rule
-def deliver(s: State, p: int, words: Any, body: int, tree_hops: int, age: int, out: Outbox) -> None:
+def deliver(
+    s: State, p: int, words: Words, body: int, tree_hops: int, age: int, out: Outbox
+) -> None:
     """Hand an event, published so many rounds ago, to the application, unless it has it."""
     event = words[body + EVENT_ID]
     if not note_delivered(s, p, event):
@@ -141,7 +151,7 @@ def deliver(s: State, p: int, words: Any, body: int, tree_hops: int, age: int, o
 
 
 @rule
-def find_askers(s: State, p: int, source: int, words: Any, body: int) -> int:
+def find_askers(s: State, p: int, source: int, words: Words, body: int) -> int:
     """Write to ``work.told`` who, but for ``source``, asked here for an event; return how many."""
     told = 0
     found = s.work.found
@@ -163,7 +173,7 @@ def find_askers(s: State, p: int, source: int, words: Any, body: int) -> int:
 
 @rule
 def forward_down(
-    s: State, p: int, source: int, words: Any, body: int, tree_hops: int, out: Outbox
+    s: State, p: int, source: int, words: Words, body: int, tree_hops: int, out: Outbox
 ) -> int:
     """Send the event to every neighbour that asked for it; return to how many."""
     told = find_askers(s, p, source, words, body)
@@ -173,7 +183,7 @@ def forward_down(
 
 
 @rule
-def is_false_positive(s: State, p: int, words: Any, at: int) -> bool:
+def is_false_positive(s: State, p: int, words: Words, at: int) -> bool:
     """Whether ``p`` is about to take an event from a tree that it neither wants nor passes on.
 
     Only somebody's merged ranges brought it here. Copies that ``p`` has seen before are not false
@@ -194,7 +204,7 @@ def is_false_positive(s: State, p: int, words: Any, at: int) -> bool:
 
 @rule
 def disseminate(
-    s: State, p: int, source: int, words: Any, body: int, tree_hops: int, out: Outbox
+    s: State, p: int, source: int, words: Words, body: int, tree_hops: int, out: Outbox
 ) -> int:
     """Take an event copy as part of its delivery tree: remember, deliver, forward.
 
@@ -217,7 +227,7 @@ def disseminate(
 
 
 @rule
-def take_to_hold(s: State, p: int, source: int, words: Any, body: int, out: Outbox) -> int:
+def take_to_hold(s: State, p: int, source: int, words: Words, body: int, out: Outbox) -> int:
     """Take an event copy as one of those who answer for it; returns what `disseminate` does."""
     taken = disseminate(s, p, source, words, body, 0, out)
     hold(s, p, words, body, 0, out)
@@ -225,7 +235,7 @@ def take_to_hold(s: State, p: int, source: int, words: Any, body: int, out: Outb
 
 
 @rule
-def note_ours(s: State, p: int, words: Any, body: int) -> None:
+def note_ours(s: State, p: int, words: Words, body: int) -> None:
     """Remember that ``p`` took an event copy as its rendezvous node (see `arc_return`)."""
     copy = words[body + EVENT_ID] * s.params.attributes + words[body + EVENT_ATTRIBUTE]
     m = place_of(s, p, copy)
@@ -234,7 +244,7 @@ def note_ours(s: State, p: int, words: Any, body: int) -> None:
 
 
 @rule
-def send_replica(s: State, p: int, left: int, words: Any, body: int, out: Outbox) -> None:
+def send_replica(s: State, p: int, left: int, words: Words, body: int, out: Outbox) -> None:
     """Let the successor disseminate the event too, and ``left - 1`` successors of its own.
 
     The last of them answers the publisher.
@@ -247,7 +257,7 @@ def send_replica(s: State, p: int, left: int, words: Any, body: int, out: Outbox
 
 
 @rule
-def act_as_rendezvous(s: State, p: int, source: int, words: Any, body: int, out: Outbox) -> None:
+def act_as_rendezvous(s: State, p: int, source: int, words: Words, body: int, out: Outbox) -> None:
     """Begin the delivery tree of an event copy, and count the load (Sec. IV-B5).
 
     The neighbour that routed the copy here may well be a child in the tree: it is left out only
@@ -270,7 +280,7 @@ def most_tree_hops(s: State, mode: int) -> Any:
 
 
 @rule
-def event_is_well_formed(s: State, p: int, words: Any, at: int) -> bool:
+def event_is_well_formed(s: State, p: int, words: Words, at: int) -> bool:
     """Whether an event record has the schema's number of values and a possible head."""
     body = at + BODY
     if (
@@ -371,7 +381,7 @@ def is_successor(s: State, p: int, handle: int) -> bool:
 
 
 @rule
-def on_handover(s: State, p: int, _now: int, words: Any, at: int, _out: Outbox) -> None:
+def on_handover(s: State, p: int, _now: int, words: Words, at: int, _out: Outbox) -> None:
     """Take over entries, as a newcomer who has none, or from who stands next to us.
 
     That is the successor, where we relieve it of load or move in before it, or a predecessor that

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer.protocol.kernel.draws import mix, mix_many
-from gossamer.protocol.kernel.records import Outbox
+from gossamer.protocol.kernel.records import Outbox, Words
 from gossamer.protocol.kernel.rows.hash_chains import chain, place_in_ring
 from gossamer.protocol.kernel.rules import inline_rule, rule, rule_with_interpreted_form
 from gossamer.protocol.kernel.struct import as_array
@@ -62,7 +62,7 @@ TAKEN_OUT = -1
 
 
 @rule
-def note(s: State, log: Log, p: int, copy: int, published: int, words: Any, at: int) -> bool:
+def note(s: State, log: Log, p: int, copy: int, published: int, words: Words, at: int) -> bool:
     """Write a copy with the values at ``words[at:]`` to a log; False if one made room too soon."""
     size = log.copies.shape[1]
     while log.next[p] >= size and is_kept(s, log, p, log.next[p] % size):
@@ -127,7 +127,7 @@ def place_in_log(log: Log, p: int, copy: int) -> int:
 
 
 @rule
-def hold(s: State, p: int, words: Any, body: int, age: int, out: Outbox) -> None:
+def hold(s: State, p: int, words: Words, body: int, age: int, out: Outbox) -> None:
     """Hold the event copy at ``words[body:]``, unless ``p`` does; tell the host."""
     copy = words[body + EVENT_ID] * s.params.attributes + words[body + EVENT_ATTRIBUTE]
     if s.held.copies.shape[1] == 0 or place_in_log(s.held, p, copy) >= 0:
@@ -139,7 +139,7 @@ def hold(s: State, p: int, words: Any, body: int, age: int, out: Outbox) -> None
 
 
 @rule
-def note_got(s: State, p: int, event: int, age: int, words: Any, at: int) -> None:
+def note_got(s: State, p: int, event: int, age: int, words: Words, at: int) -> None:
     """Note that the application has an event with the values at ``words[at:]``."""
     copy = event * s.params.attributes
     if s.got.copies.shape[1] > 0 and place_in_log(s.got, p, copy) < 0:
@@ -182,7 +182,7 @@ def hash_of(copy: int, salt: int) -> Any:
 
 @rule
 def is_compared(
-    s: State, log: Log, p: int, place: int, attribute: int, words: Any, at: int
+    s: State, log: Log, p: int, place: int, attribute: int, words: Words, at: int
 ) -> bool:
     """Whether the range at ``words[at:]`` has a copy; ``attribute`` as of `copy_at`."""
     age = s.round[p] - log.rounds[p, place]
@@ -198,7 +198,7 @@ def is_compared(
 
 
 @rule
-def is_in_part(s: State, log: Log, p: int, place: int, copy: int, words: Any, at: int) -> bool:
+def is_in_part(s: State, log: Log, p: int, place: int, copy: int, words: Words, at: int) -> bool:
     """Whether the part at ``words[at:]`` has a copy, whatever its age and hash."""
     attribute = copy % s.params.attributes
     value = rendezvous_value(s, attribute, log.values[p, place, attribute])
@@ -268,7 +268,9 @@ def _find_compared_at_once(
 
 
 @rule_with_interpreted_form(_find_compared_at_once, inline=False)
-def find_compared(s: State, log: Log, p: int, is_got: bool, words: Any, at: int, most: int) -> int:
+def find_compared(
+    s: State, log: Log, p: int, is_got: bool, words: Words, at: int, most: int
+) -> int:
     """Write to ``work.compared`` the places of ``most`` copies that are compared; their number.
 
     Args:
@@ -299,7 +301,7 @@ def _sum_up_at_once(s: Any, log: Any, p: int, is_got: bool, words: Any, at: int)
 
 
 @rule_with_interpreted_form(_sum_up_at_once, inline=False)
-def sum_up(s: State, log: Log, p: int, is_got: bool, words: Any, at: int) -> None:
+def sum_up(s: State, log: Log, p: int, is_got: bool, words: Words, at: int) -> None:
     """Write to ``work.sums`` count and sum of hashes of each sixteenth of what is compared.
 
     Arguments as of `find_compared`.

@@ -5,9 +5,15 @@ Vinifera, Sec. IV-B4. What is done with a copy at its rendezvous node and below 
 
 from __future__ import annotations
 
-from typing import Any
-
-from gossamer.protocol.kernel.records import BODY, FROM, LENGTH, Outbox, close_record, open_record
+from gossamer.protocol.kernel.records import (
+    BODY,
+    FROM,
+    LENGTH,
+    Outbox,
+    Words,
+    close_record,
+    open_record,
+)
 from gossamer.protocol.kernel.rows.row_search import position_in_column
 from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.peer.record_table.records import (
@@ -93,7 +99,7 @@ NO_OTHER_WAY = TREE
 
 
 @rule
-def await_next_hop(s: State, p: int, to: int, mode: int, words: Any, body: int) -> bool:
+def await_next_hop(s: State, p: int, to: int, mode: int, words: Words, body: int) -> bool:
     """Remember the copy at ``words[body:]``, sent to ``to`` in a mode, until it is acknowledged.
 
     One that finds no room is not remembered: as without acknowledgements, it arrives or does not.
@@ -118,7 +124,7 @@ def await_next_hop(s: State, p: int, to: int, mode: int, words: Any, body: int) 
 
 
 @rule
-def acknowledge_hop(s: State, p: int, to: int, words: Any, body: int, out: Outbox) -> None:
+def acknowledge_hop(s: State, p: int, to: int, words: Words, body: int, out: Outbox) -> None:
     """Tell ``to`` that its copy at ``words[body:]`` is here."""
     if s.under_way.shape[1] == 0:
         return
@@ -130,7 +136,7 @@ def acknowledge_hop(s: State, p: int, to: int, words: Any, body: int, out: Outbo
 
 
 @rule
-def on_event_taken(s: State, p: int, _now: int, words: Any, at: int, _out: Outbox) -> None:
+def on_event_taken(s: State, p: int, _now: int, words: Words, at: int, _out: Outbox) -> None:
     """The next hop has a copy: forget it, unless it went to somebody else since."""
     if words[at + LENGTH] != BODY + 1 or words[at + BODY] < 0:
         s.counters[p, MALFORMED] += 1
@@ -160,7 +166,7 @@ def take_unacknowledged(s: State, p: int, i: int) -> int:
 
 
 @rule
-def route(s: State, p: int, source: int, words: Any, body: int, out: Outbox) -> None:
+def route(s: State, p: int, source: int, words: Words, body: int, out: Outbox) -> None:
     """Bring an event copy, which came from ``source``, one hop closer to its rendezvous node.
 
     With `enter_on_the_way` it goes down our own branch of the tree at once: requests for its value
@@ -195,7 +201,7 @@ def route(s: State, p: int, source: int, words: Any, body: int, out: Outbox) -> 
 
 
 @rule
-def hand_on_later(s: State, p: int, words: Any, body: int) -> None:
+def hand_on_later(s: State, p: int, words: Words, body: int) -> None:
     """Let a copy rest until it is handed on to its rendezvous node (see `arc_return`)."""
     if s.params.hand_on == 1:
         note_ours(s, p, words, body)
@@ -203,7 +209,7 @@ def hand_on_later(s: State, p: int, words: Any, body: int) -> None:
 
 
 @rule
-def send_on(s: State, p: int, hop: int, word: int, words: Any, body: int, out: Outbox) -> None:
+def send_on(s: State, p: int, hop: int, word: int, words: Words, body: int, out: Outbox) -> None:
     """Send a copy one hop on its way to the rendezvous node, and wait for its acknowledgement."""
     to = handle_of_slot(s, p, hop >> 1)
     mode = FINAL if hop & 1 == 1 else GREEDY
@@ -212,7 +218,7 @@ def send_on(s: State, p: int, hop: int, word: int, words: Any, body: int, out: O
 
 
 @rule
-def on_event(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+def on_event(s: State, p: int, _now: int, words: Words, at: int, out: Outbox) -> None:
     """Take an event copy from another peer."""
     if not event_is_well_formed(s, p, words, at):
         return
@@ -235,7 +241,7 @@ def on_event(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> N
 
 
 @rule
-def is_for_old_successor(s: State, p: int, words: Any, at: int) -> bool:
+def is_for_old_successor(s: State, p: int, words: Words, at: int) -> bool:
     """Whether a replica is for who came after ``p`` at a place that it has left.
 
     Its predecessor there does not know yet that another comes after it.
@@ -245,7 +251,7 @@ def is_for_old_successor(s: State, p: int, words: Any, at: int) -> bool:
 
 
 @rule
-def on_publish(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+def on_publish(s: State, p: int, _now: int, words: Words, at: int, out: Outbox) -> None:
     """Publish: one copy to the rendezvous node of each attribute's value.
 
     The command's body is that of an event; attribute, mode, hops and origin in it are not read. A
@@ -260,7 +266,7 @@ def on_publish(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) ->
 
 
 @rule
-def send_copies(s: State, p: int, wanted: int, words: Any, body: int, out: Outbox) -> None:
+def send_copies(s: State, p: int, wanted: int, words: Words, body: int, out: Outbox) -> None:
     """Send an event to the rendezvous nodes of the attributes whose bits ``wanted`` has set."""
     for a in range(s.params.attributes):
         if (wanted >> a) & 1 == 1:
@@ -327,7 +333,7 @@ def send_again(s: State, p: int, out: Outbox) -> None:
 
 
 @rule
-def reroute_event(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+def reroute_event(s: State, p: int, _now: int, words: Words, at: int, out: Outbox) -> None:
     """Find another way for an event copy whose next hop cannot be reached.
 
     Only copies on their way to a rendezvous node, and replicas, have one: the part of a tree below

@@ -30,6 +30,7 @@ from gossamer.protocol.kernel.records import (
     LENGTH,
     TO,
     Outbox,
+    Words,
     close_record,
     open_record,
 )
@@ -252,7 +253,7 @@ def is_served(s: State, p: int, arcs: int, handle: int) -> bool:
 
 @rule
 def forward_news(
-    s: State, p: int, words: Any, first: int, count: int, source: int, limit: int, out: Outbox
+    s: State, p: int, words: Words, first: int, count: int, source: int, limit: int, out: Outbox
 ) -> None:
     """Send on, at once, the boxes classified NEW."""
     size = s.work.box.shape[0]
@@ -283,7 +284,7 @@ def collect_entries(s: State, p: int, source: int, own: int) -> int:
 
 @rule
 def renew_entries(
-    s: State, p: int, source: int, source_identifier: int, words: Any, first: int, count: int
+    s: State, p: int, source: int, source_identifier: int, words: Words, first: int, count: int
 ) -> bool:
     """Let the entries of ``source`` live on if they are just what it asks for again.
 
@@ -310,7 +311,7 @@ def renew_entries(
 
 
 @rule
-def on_install(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+def on_install(s: State, p: int, _now: int, words: Words, at: int, out: Outbox) -> None:
     """Take in what a neighbour asks for: all of it (INSTALL), or more of it (INSTALL_NEWS)."""
     replaces = words[at + KIND] == INSTALL
     if not boxes_are_well_formed(s, p, words, at):
@@ -381,7 +382,7 @@ def mend_view(s: State, p: int, source: int, strayed: bool, out: Outbox) -> None
 
 
 @rule
-def on_acknowledge(s: State, p: int, _now: int, words: Any, at: int, _out: Outbox) -> None:
+def on_acknowledge(s: State, p: int, _now: int, words: Words, at: int, _out: Outbox) -> None:
     """A neighbour lives; take in its profile, and its predecessor as a candidate for the ring."""
     size = descriptor_words(s)
     length = words[at + LENGTH]
@@ -394,7 +395,7 @@ def on_acknowledge(s: State, p: int, _now: int, words: Any, at: int, _out: Outbo
 
 
 @rule
-def reinstall_elsewhere(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+def reinstall_elsewhere(s: State, p: int, _now: int, words: Words, at: int, out: Outbox) -> None:
     """Send the boxes of an undeliverable record through the neighbours that are left."""
     if s.params.reroute == 0:
         return

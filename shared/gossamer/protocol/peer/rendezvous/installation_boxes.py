@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.protocol.kernel.records import BODY, LENGTH
+from gossamer.protocol.kernel.records import BODY, LENGTH, Words
 from gossamer.protocol.kernel.rows.row_search import digest_row, digest_rows
 from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER
@@ -188,7 +188,7 @@ def head_words(s: State) -> Any:
 
 
 @rule
-def boxes_are_well_formed(s: State, p: int, words: Any, at: int) -> bool:
+def boxes_are_well_formed(s: State, p: int, words: Words, at: int) -> bool:
     """Whether the boxes of a record fit its length, our tables and the schema."""
     head = head_words(s)
     size = s.work.box.shape[0]
@@ -206,7 +206,7 @@ def boxes_are_well_formed(s: State, p: int, words: Any, at: int) -> bool:
 
 
 @rule
-def covered_by_own(s: State, p: int, words: Any, at: int) -> bool:
+def covered_by_own(s: State, p: int, words: Words, at: int) -> bool:
     """Whether a subscription of ``p`` itself covers the box at ``words[at:]``."""
     own = s.links.shape[1] * s.params.boxes
     size = s.work.box.shape[0]
@@ -221,7 +221,7 @@ def covered_by_own(s: State, p: int, words: Any, at: int) -> bool:
 
 
 @rule
-def classify_box(s: State, p: int, words: Any, at: int, source: int) -> int:
+def classify_box(s: State, p: int, words: Words, at: int, source: int) -> int:
     """What the box at ``words[at:]`` is to the routing table."""
     size = s.work.box.shape[0]
     found = NEW
@@ -234,7 +234,7 @@ def classify_box(s: State, p: int, words: Any, at: int, source: int) -> int:
 
 
 @rule
-def classify_boxes(s: State, p: int, words: Any, first: int, count: int, source: int) -> int:
+def classify_boxes(s: State, p: int, words: Words, first: int, count: int, source: int) -> int:
     """Write to ``work.news`` what each box received is; return how many are not known."""
     unknown = 0
     for i in range(count):

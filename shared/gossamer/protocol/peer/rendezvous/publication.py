@@ -12,14 +12,13 @@ failures at once.
 
 from __future__ import annotations
 
-from typing import Any
-
 from gossamer.protocol.kernel.records import (
     BODY,
     FROM,
     LENGTH,
     TO,
     Outbox,
+    Words,
     close_record,
     open_record,
 )
@@ -63,7 +62,7 @@ def tell_application(s: State, p: int, kind: int, event: int, out: Outbox) -> No
 
 
 @rule
-def await_answers(s: State, p: int, words: Any, body: int, out: Outbox) -> bool:
+def await_answers(s: State, p: int, words: Words, body: int, out: Outbox) -> bool:
     """Remember a publication until it is answered, and let its copies name us as publisher.
 
     Returns whether it may go out: not if as many as we can remember are unanswered already, which
@@ -106,7 +105,7 @@ def pending_place(s: State, p: int, event: int) -> int:
 
 
 @rule
-def answer_publisher(s: State, p: int, words: Any, body: int, out: Outbox) -> None:
+def answer_publisher(s: State, p: int, words: Words, body: int, out: Outbox) -> None:
     """Tell the publisher of an event copy, if it wants to know, that all who should hold it do."""
     origin = words[body + EVENT_ORIGIN]
     if origin < 0:
@@ -134,7 +133,7 @@ def take_answer(s: State, p: int, event: int, attribute: int, out: Outbox) -> No
 
 
 @rule
-def on_stored(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+def on_stored(s: State, p: int, _now: int, words: Words, at: int, out: Outbox) -> None:
     """A rendezvous node and its successors hold what we published."""
     if words[at + LENGTH] != BODY + 2 or not 0 <= words[at + BODY + 1] < s.params.attributes:
         s.counters[p, MALFORMED] += 1
@@ -143,7 +142,7 @@ def on_stored(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> 
 
 
 @rule
-def answer_over_neighbours(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+def answer_over_neighbours(s: State, p: int, _now: int, words: Words, at: int, out: Outbox) -> None:
     """An answer came back: have the neighbours on the ring tell the publisher, who may be there.
 
     Pairs of peers may not reach each other, as behind two firewalls, and both reach a third one.
@@ -167,7 +166,7 @@ def tell_stored(to: int, me: int, event: int, attribute: int, publisher: int, ou
 
 
 @rule
-def on_stored_for(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+def on_stored_for(s: State, p: int, _now: int, words: Words, at: int, out: Outbox) -> None:
     """Take an answer that others pass on, or pass it on, once."""
     if words[at + LENGTH] != BODY + 3 or not 0 <= words[at + BODY + 1] < s.params.attributes:
         s.counters[p, MALFORMED] += 1
@@ -180,7 +179,7 @@ def on_stored_for(s: State, p: int, _now: int, words: Any, at: int, out: Outbox)
 
 
 @rule
-def on_withdraw(s: State, p: int, _now: int, words: Any, at: int, _out: Outbox) -> None:
+def on_withdraw(s: State, p: int, _now: int, words: Words, at: int, _out: Outbox) -> None:
     """The application waits for an acknowledgement no more: do not publish again."""
     if words[at + LENGTH] != BODY + 1 or words[at + BODY] < 0:
         s.counters[p, MALFORMED] += 1

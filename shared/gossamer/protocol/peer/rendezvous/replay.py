@@ -8,13 +8,12 @@ catches up through the first peer on its new path that kept receiving.
 
 from __future__ import annotations
 
-from typing import Any
-
 from gossamer.protocol.kernel.records import (
     BODY,
     FROM,
     LENGTH,
     Outbox,
+    Words,
     close_record,
     drop_record,
     open_record,
@@ -71,7 +70,7 @@ def place_of(s: State, p: int, copy: int) -> int:
 
 
 @rule
-def remember(s: State, p: int, copy: int, tree_hops: int, words: Any, at: int) -> None:
+def remember(s: State, p: int, copy: int, tree_hops: int, words: Words, at: int) -> None:
     """Remember an event copy whose values stand at ``words[at:]``.
 
     Where the memory is too small for the rate of events it counts what it forgets too soon: copies
@@ -110,7 +109,7 @@ def count_recent(s: State, p: int) -> int:
 
 
 @rule
-def mark_asked_for(s: State, p: int, recent: int, words: Any, first: int, count: int) -> None:
+def mark_asked_for(s: State, p: int, recent: int, words: Words, first: int, count: int) -> None:
     """Note by which attributes boxes that are news ask for the ``recent`` last events."""
     marks = s.work.marks
     for back in range(1, recent + 1):
@@ -125,7 +124,7 @@ def mark_asked_for(s: State, p: int, recent: int, words: Any, first: int, count:
 
 @rule
 def offer_events(
-    s: State, p: int, words: Any, first: int, count: int, to: int, out: Outbox
+    s: State, p: int, words: Words, first: int, count: int, to: int, out: Outbox
 ) -> None:
     """Offer ``to`` the recent events that match a box which is news from it (``work.news``).
 
@@ -166,7 +165,7 @@ def close_list(out: Outbox, at: int, count: int) -> None:
 
 
 @rule
-def copies_listed(s: State, p: int, words: Any, at: int) -> int:
+def copies_listed(s: State, p: int, words: Words, at: int) -> int:
     """How many event copies a record lists, -1 where it is malformed."""
     count = -1
     if words[at + LENGTH] > BODY:
@@ -178,7 +177,7 @@ def copies_listed(s: State, p: int, words: Any, at: int) -> int:
 
 
 @rule
-def on_replay_offer(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+def on_replay_offer(s: State, p: int, _now: int, words: Words, at: int, out: Outbox) -> None:
     """Ask for those of the copies offered that were not here, or as many as we may ask for."""
     count = copies_listed(s, p, words, at)
     if count < 0:
@@ -249,7 +248,7 @@ def may_ask_for(s: State, p: int) -> int:
 
 
 @rule
-def note_missed(s: State, p: int, wanted: int, words: Any, at: int) -> None:
+def note_missed(s: State, p: int, wanted: int, words: Words, at: int) -> None:
     """Some events were missed here, of which those at ``words[at:]`` are asked for."""
     if s.alarm.shape[1] == 0:
         return
@@ -265,7 +264,7 @@ def note_missed(s: State, p: int, wanted: int, words: Any, at: int) -> None:
 
 
 @rule
-def on_replay_wanted(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+def on_replay_wanted(s: State, p: int, _now: int, words: Words, at: int, out: Outbox) -> None:
     """Send the copies that a neighbour has not seen, where they are remembered still."""
     for i in range(copies_listed(s, p, words, at)):
         m = place_of(s, p, words[at + BODY + 1 + i])

@@ -14,13 +14,12 @@ is offered at once, so that what was missed passes along the ring within the rou
 
 from __future__ import annotations
 
-from typing import Any
-
 from gossamer.protocol.kernel.records import (
     BODY,
     FROM,
     LENGTH,
     Outbox,
+    Words,
     close_record,
     open_record,
 )
@@ -167,7 +166,7 @@ def close_offer(s: State, out: Outbox, at: int, events: int) -> None:
 
 
 @rule
-def offer_at_once(s: State, p: int, source: int, words: Any, body: int, out: Outbox) -> None:
+def offer_at_once(s: State, p: int, source: int, words: Words, body: int, out: Outbox) -> None:
     """Offer an event that came from ``source`` to both sides, if the ring is disturbed."""
     if s.params.ring_offers == 0 or s.alarm[p, DISTURBED_IN] + 1 < s.round[p]:
         return
@@ -187,7 +186,7 @@ def offer_at_once(s: State, p: int, source: int, words: Any, body: int, out: Out
 
 
 @rule
-def on_ring_offer(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+def on_ring_offer(s: State, p: int, _now: int, words: Words, at: int, out: Outbox) -> None:
     """Ask for those of the events offered that are wanted and were not here, within bounds."""
     size = 1 + s.params.attributes
     count = words[at + BODY] if words[at + LENGTH] > BODY else -1

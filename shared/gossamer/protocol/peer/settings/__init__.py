@@ -1,4 +1,4 @@
-"""Settings of a peer (`config`), their `presets`, and the words of profiles and descriptors.
+"""Settings of a peer (`config`), their `presets`, the words of profiles (`profile`).
 
 They are what all other rooms of the peer are made from, and import the kernel only.
 """

@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
 
 import attrs
 
@@ -131,3 +133,9 @@ def kindred(nodes: int, **changes: Any) -> Settings:
         "acknowledged_hops": 32,
     }
     return resilient(nodes, **{**standard, **changes})
+
+
+# By name, as scenarios and nodes name them: of so many nodes, with changes.
+PRESETS: Final[Mapping[str, Callable[..., Settings]]] = MappingProxyType(
+    {preset.__name__: preset for preset in (paper, baseline, resilient, kindred)}
+)

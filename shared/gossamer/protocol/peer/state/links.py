@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer.protocol.kernel.prefetch import prefetch
+from gossamer.protocol.kernel.records import Words
 from gossamer.protocol.kernel.rows.row_search import index
 from gossamer.protocol.kernel.rules import inline_rule, rule, rule_with_interpreted_form
 from gossamer.protocol.kernel.struct import as_array
@@ -56,7 +57,7 @@ def _write_own_descriptor_at_once(s: State, p: int, words: Any, at: int) -> None
 
 
 @rule_with_interpreted_form(_write_own_descriptor_at_once, inline=False)
-def write_own_descriptor(s: State, p: int, words: Any, at: int) -> None:
+def write_own_descriptor(s: State, p: int, words: Words, at: int) -> None:
     """Write peer ``p``'s own descriptor, of age 0, to ``words`` from ``at`` on."""
     words[at] = s.sampler.handle[p]
     for w in range(s.sampler.profile.shape[1]):
@@ -69,7 +70,7 @@ def _write_link_at_once(s: State, p: int, k: int, words: Any, at: int) -> None:
 
 
 @rule_with_interpreted_form(_write_link_at_once)
-def write_link(s: State, p: int, k: int, words: Any, at: int) -> None:
+def write_link(s: State, p: int, k: int, words: Words, at: int) -> None:
     """Write the descriptor of the neighbour in slot ``k`` to ``words`` from ``at`` on."""
     words[index(at)] = s.links[index(p), index(k)]
     for w in range(s.link_profile.shape[2]):
@@ -82,7 +83,7 @@ def _put_link_at_once(s: State, p: int, k: int, words: Any, at: int) -> None:
 
 
 @rule_with_interpreted_form(_put_link_at_once, inline=False)
-def put_link(s: State, p: int, k: int, words: Any, at: int) -> None:
+def put_link(s: State, p: int, k: int, words: Words, at: int) -> None:
     """Let the descriptor at ``words[at:]`` be the neighbour in slot ``k``."""
     s.links[p, k] = words[at]
     for w in range(s.link_profile.shape[2]):
@@ -195,7 +196,7 @@ def settle_ring(s: State, p: int) -> None:
 
 
 @rule
-def refresh_link(s: State, p: int, words: Any, at: int) -> None:
+def refresh_link(s: State, p: int, words: Words, at: int) -> None:
     """Take in the descriptor at ``words[at:]``, fresh from its owner: a heartbeat.
 
     A neighbour's descriptor is replaced; a stranger closer on the ring than the farthest ring

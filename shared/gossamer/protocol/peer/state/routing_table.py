@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gossamer.protocol.kernel.records import Words
 from gossamer.protocol.kernel.rows.row_search import find_boxes
 from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.peer.space.ring import RING, RING_MASK
@@ -26,7 +27,7 @@ from gossamer.protocol.peer.state.state import (
 
 
 @rule
-def is_interested(s: State, p: int, words: Any, at: int) -> bool:
+def is_interested(s: State, p: int, words: Words, at: int) -> bool:
     """Whether a subscription of ``p`` matches the values at ``words[at:]`` on every attribute."""
     found = s.work.found
     count = s.constrained.shape[1]
@@ -247,7 +248,7 @@ def aggregate_after_merge(s: State, first: int, count: int) -> int:
 
 
 @rule
-def is_covered_by(s: State, p: int, words: Any, at: int, source: int) -> bool:
+def is_covered_by(s: State, p: int, words: Words, at: int, source: int) -> bool:
     """Whether an entry of ``source`` covers the box at ``words[at:]``."""
     size = s.work.box.shape[0]
     for e in range(s.table_count[p]):

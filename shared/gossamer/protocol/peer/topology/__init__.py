@@ -3,6 +3,6 @@
 `tman` exchanges candidates and says whether new ones are worth a change, `selection` chooses among
 them, `utility` says how alike two peers are and whom it may be worth to link to. `fingers` and
 `guests` are long links. `membership` lets peers join and mends the ring. `placement` says where on
-the ring a peer stands, `moving` and `load_shifting` change that, and so import from `rendezvous`.
+the ring a peer belongs, `moving` and `load_shifting` change that, and so import from `rendezvous`.
 Begin at `tman`.
 """

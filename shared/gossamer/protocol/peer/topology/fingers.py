@@ -19,7 +19,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.protocol.kernel.records import BODY, FROM, LENGTH, Outbox, close_record, open_record
+from gossamer.protocol.kernel.records import (
+    BODY,
+    FROM,
+    LENGTH,
+    Outbox,
+    Words,
+    close_record,
+    open_record,
+)
 from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.peer.record_table.records import (
     FINGER_DESCRIPTORS,
@@ -123,7 +131,7 @@ def send_finger(s: State, p: int, kind: int, to: int, level: int, side: int, out
 
 
 @rule
-def finger_level(s: State, p: int, words: Any, at: int) -> int:
+def finger_level(s: State, p: int, words: Words, at: int) -> int:
     """The level that an exchange is about, or -2 where it is malformed or has no meaning here."""
     size = descriptor_words(s)
     length = words[at + LENGTH] - BODY - FINGER_DESCRIPTORS
@@ -138,7 +146,7 @@ def finger_level(s: State, p: int, words: Any, at: int) -> int:
 
 
 @rule
-def on_finger_request(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+def on_finger_request(s: State, p: int, _now: int, words: Words, at: int, out: Outbox) -> None:
     """Somebody has us as a finger clockwise: it is ours the other way, and what it has our next."""
     level = finger_level(s, p, words, at)
     if level < RING_LEVEL:
@@ -152,7 +160,7 @@ def on_finger_request(s: State, p: int, _now: int, words: Any, at: int, out: Out
 
 
 @rule
-def on_finger_reply(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+def on_finger_reply(s: State, p: int, _now: int, words: Words, at: int, out: Outbox) -> None:
     """A finger told us of its own: it is our next, and is asked at once if it was not before."""
     level = finger_level(s, p, words, at)
     if level < RING_LEVEL:
@@ -170,7 +178,7 @@ def on_finger_reply(s: State, p: int, _now: int, words: Any, at: int, out: Outbo
 
 
 @rule
-def take_next_finger(s: State, p: int, side: int, level: int, words: Any, at: int) -> None:
+def take_next_finger(s: State, p: int, side: int, level: int, words: Words, at: int) -> None:
     """Let whom the sender told of be the finger of the next level, if it is whom we have at this.
 
     Others tell of peers that are farther or nearer than that; where we have nobody yet they serve.
@@ -186,7 +194,7 @@ def take_next_finger(s: State, p: int, side: int, level: int, words: Any, at: in
 
 
 @rule
-def set_finger(s: State, p: int, side: int, level: int, words: Any, at: int) -> None:
+def set_finger(s: State, p: int, side: int, level: int, words: Words, at: int) -> None:
     """Let the owner of the descriptor at ``words[at:]`` be the finger of a level.
 
     It has to lie farther than that of the level below, and before that of the other side.

@@ -15,7 +15,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.protocol.kernel.records import BODY, FROM, LENGTH, Outbox, close_record, open_record
+from gossamer.protocol.kernel.records import (
+    BODY,
+    FROM,
+    LENGTH,
+    Outbox,
+    Words,
+    close_record,
+    open_record,
+)
 from gossamer.protocol.kernel.rows.row_search import copy_words
 from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.peer.record_table.records import (
@@ -119,7 +127,7 @@ def forget_guests(s: State, p: int) -> None:
 
 
 @rule
-def on_find_host(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+def on_find_host(s: State, p: int, _now: int, words: Words, at: int, out: Outbox) -> None:
     """Take a guest in, or pass its search on: to who is nearer, or along the ring if full."""
     size = SEARCH_DESCRIPTOR + descriptor_words(s)
     body = at + BODY
@@ -196,7 +204,7 @@ def next_pass(s: State, target: int, passed: int, suits: bool) -> int:
 
 @rule
 def pass_search_on(
-    s: State, p: int, k: int, guest: int, words: Any, body: int, out: Outbox
+    s: State, p: int, k: int, guest: int, words: Words, body: int, out: Outbox
 ) -> None:
     """Send a guest's search on to the neighbour in slot ``k``, unless that is the guest."""
     to = handle_of_slot(s, p, k)
@@ -211,7 +219,7 @@ def pass_search_on(
 
 
 @rule
-def take_guest(s: State, p: int, words: Any, at: int) -> bool:
+def take_guest(s: State, p: int, words: Words, at: int) -> bool:
     """Let the owner of the descriptor at ``words[at:]`` be our guest; False if there is no room."""
     refresh_link(s, p, words, at)
     first = first_guest_slot(s)
@@ -231,7 +239,7 @@ def take_guest(s: State, p: int, words: Any, at: int) -> bool:
 
 
 @rule
-def on_host_found(s: State, p: int, _now: int, words: Any, at: int, _out: Outbox) -> None:
+def on_host_found(s: State, p: int, _now: int, words: Words, at: int, _out: Outbox) -> None:
     """A peer has taken us in for one of our interests: keep a link to it in place of the last."""
     if words[at + LENGTH] != BODY + HOST_TARGET + 1 + descriptor_words(s):
         s.counters[p, MALFORMED] += 1

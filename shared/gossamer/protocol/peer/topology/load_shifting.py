@@ -10,9 +10,15 @@ message.
 
 from __future__ import annotations
 
-from typing import Any
-
-from gossamer.protocol.kernel.records import BODY, FROM, LENGTH, Outbox, close_record, open_record
+from gossamer.protocol.kernel.records import (
+    BODY,
+    FROM,
+    LENGTH,
+    Outbox,
+    Words,
+    close_record,
+    open_record,
+)
 from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.peer.record_table.records import LOAD_SHIFTED
 from gossamer.protocol.peer.rendezvous.delivery import hand_over
@@ -78,7 +84,7 @@ def shift_load(s: State, p: int, out: Outbox) -> None:
 
 
 @rule
-def on_load_shifted(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+def on_load_shifted(s: State, p: int, _now: int, words: Words, at: int, out: Outbox) -> None:
     """The predecessor has taken over part of our arc: our load is its new one, the average.
 
     It gets what we know of subscribers there (the paper does not say how it learns of them).

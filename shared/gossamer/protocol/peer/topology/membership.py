@@ -7,14 +7,13 @@ successor-to-be; this goes beyond the paper, and makes it a full member within o
 
 from __future__ import annotations
 
-from typing import Any
-
 from gossamer.protocol.kernel.records import (
     BODY,
     FROM,
     LENGTH,
     TO,
     Outbox,
+    Words,
     close_record,
     open_record,
 )
@@ -55,7 +54,7 @@ from gossamer.protocol.peer.topology.tman import is_well_formed, merge_links, se
 
 
 @rule
-def send_find_place(s: State, to: int, words: Any, body: int, own: int, out: Outbox) -> None:
+def send_find_place(s: State, to: int, words: Words, body: int, own: int, out: Outbox) -> None:
     """Send a lookup for a newcomer's place one hop further."""
     size = DESCRIPTOR + descriptor_words(s)
     at = open_record(out, FIND_PLACE, to, own, size)
@@ -66,7 +65,7 @@ def send_find_place(s: State, to: int, words: Any, body: int, own: int, out: Out
 
 
 @rule
-def on_join(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
+def on_join(s: State, p: int, now: int, words: Words, at: int, out: Outbox) -> None:
     """Join through the peer whose descriptor the command carries."""
     size = descriptor_words(s)
     if words[at + LENGTH] != BODY + size:
@@ -92,7 +91,7 @@ def ask_for_place(s: State, p: int, to: int, out: Outbox) -> None:
 
 
 @rule
-def on_find_place(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+def on_find_place(s: State, p: int, _now: int, words: Words, at: int, out: Outbox) -> None:
     """Pass a newcomer's lookup on, or, as its successor-to-be, give it our links and seat it.
 
     Who is known to stand there already is one that calls, now and then, the peers it has heard of,
@@ -127,21 +126,21 @@ def on_find_place(s: State, p: int, _now: int, words: Any, at: int, out: Outbox)
 
 
 @rule
-def on_place_found(s: State, p: int, now: int, words: Any, at: int, _out: Outbox) -> None:
+def on_place_found(s: State, p: int, now: int, words: Words, at: int, _out: Outbox) -> None:
     """Take over the links of the successor-to-be as candidates."""
     if is_well_formed(s, p, words, at):
         merge_links(s, p, now, words, at)
 
 
 @rule
-def on_failure(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
+def on_failure(s: State, p: int, now: int, words: Words, at: int, out: Outbox) -> None:
     """Forget the addressee of a record that came back, in all layers but the routing table."""
     sample_unreachable(s.sampler, p, now, words, at, out)
     drop_link(s, p, words[at + TO])
 
 
 @rule
-def find_place_elsewhere(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
+def find_place_elsewhere(s: State, p: int, now: int, words: Words, at: int, out: Outbox) -> None:
     """Route a newcomer's lookup around the peer that could not be reached."""
     newcomer = handle_in(words[at + BODY + DESCRIPTOR])
     if s.params.reroute == 1 and newcomer != s.sampler.handle[p] and newcomer != words[at + TO]:

@@ -21,9 +21,15 @@ Two peers that share a place draw its low bits anew, which say nothing of values
 
 from __future__ import annotations
 
-from typing import Any
-
-from gossamer.protocol.kernel.records import BODY, FROM, LENGTH, Outbox, close_record, open_record
+from gossamer.protocol.kernel.records import (
+    BODY,
+    FROM,
+    LENGTH,
+    Outbox,
+    Words,
+    close_record,
+    open_record,
+)
 from gossamer.protocol.kernel.rows.row_search import copy_words
 from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.peer.record_table.records import (
@@ -135,7 +141,7 @@ def send_find_seat(s: State, p: int, to: int, wanted: int, out: Outbox) -> None:
 
 
 @rule
-def on_find_seat(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+def on_find_seat(s: State, p: int, _now: int, words: Words, at: int, out: Outbox) -> None:
     """Pass a search on, or, as who answers for the place, tell who stands there."""
     size = SEAT_DESCRIPTOR + descriptor_words(s)
     body = at + BODY
@@ -202,7 +208,7 @@ def send_seat_found(s: State, p: int, to: int, place: int, out: Outbox) -> None:
 
 
 @rule
-def count_fingers(s: State, p: int, words: Any, at: int) -> int:
+def count_fingers(s: State, p: int, words: Words, at: int) -> int:
     """How many fingers the answer to a search lists, or -1 where it is malformed."""
     size = descriptor_words(s)
     first = BODY + SEAT_LINKS + 1
@@ -220,7 +226,7 @@ def count_fingers(s: State, p: int, words: Any, at: int) -> int:
 
 
 @rule
-def on_seat_found(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
+def on_seat_found(s: State, p: int, now: int, words: Words, at: int, out: Outbox) -> None:
     """Move to the place that was looked for, unless somebody stands just there."""
     fingers = count_fingers(s, p, words, at)
     if fingers < 0:
@@ -265,7 +271,7 @@ def move_within_arc(s: State, p: int, place: int, out: Outbox) -> None:
 
 @rule
 def move(
-    s: State, p: int, now: int, words: Any, first: int, links: int, fingers: int, out: Outbox
+    s: State, p: int, now: int, words: Words, first: int, links: int, fingers: int, out: Outbox
 ) -> None:
     """Leave the present place, and stand before the peer whose links are told.
 
@@ -370,7 +376,7 @@ def forget_old_place(s: State, p: int) -> None:
 
 
 @rule
-def take_fingers(s: State, p: int, words: Any, at: int, count: int) -> None:
+def take_fingers(s: State, p: int, words: Words, at: int, count: int) -> None:
     """Let the fingers told be the own ones, those that reach least first."""
     size = 1 + descriptor_words(s)
     levels = s.params.finger_levels

@@ -15,7 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer.protocol.kernel.draws import mix_many
-from gossamer.protocol.kernel.records import BODY, FROM, LENGTH, Outbox, close_record, open_record
+from gossamer.protocol.kernel.records import (
+    BODY,
+    FROM,
+    LENGTH,
+    Outbox,
+    Words,
+    close_record,
+    open_record,
+)
 from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.peer.record_table.records import (
     LEFT_LINKS,
@@ -264,7 +272,7 @@ def send_moved(s: State, p: int, to: int, left: int, told: int, out: Outbox) -> 
 
 
 @rule
-def on_moved(s: State, p: int, _now: int, words: Any, at: int, _out: Outbox) -> None:
+def on_moved(s: State, p: int, _now: int, words: Words, at: int, _out: Outbox) -> None:
     """A neighbour stands elsewhere now: those beside its old place are nearer than it is."""
     size = descriptor_words(s)
     first = at + BODY + LEFT_LINKS + 1
@@ -296,7 +304,7 @@ def on_moved(s: State, p: int, _now: int, words: Any, at: int, _out: Outbox) -> 
 
 
 @rule
-def put_in_its_place(s: State, p: int, k: int, words: Any, at: int) -> None:
+def put_in_its_place(s: State, p: int, k: int, words: Words, at: int) -> None:
     """Let the peer that stood next to a finger which has moved be the finger in its place."""
     handle = handle_in(words[at])
     if words[at] < 0 or slot_of(s, p, handle) >= 0 or handle == s.sampler.handle[p]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gossamer.protocol.kernel.records import Words
 from gossamer.protocol.kernel.rows.row_search import index
 from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.peer.sampling.descriptors import PLAIN
@@ -142,7 +143,7 @@ def seat_friends_in_order(s: State, p: int) -> bool:
 
 
 @rule
-def offer_received(s: State, p: int, words: Any, at: int, count: int) -> None:
+def offer_received(s: State, p: int, words: Words, at: int, count: int) -> None:
     """Offer the slots to ``count`` descriptors, written in ``words`` from ``at`` on."""
     work = s.work
     size = 1 + s.link_profile.shape[2]
@@ -317,7 +318,7 @@ def is_better_friend(s: State, p: int, one: int, other: int) -> Any:
 
 
 @rule
-def write_selection(s: State, p: int, words: Any, at: int) -> None:
+def write_selection(s: State, p: int, words: Words, at: int) -> None:
     """Let those seated be the neighbours of ``p``, profiles and all.
 
     Args:

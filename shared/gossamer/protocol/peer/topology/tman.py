@@ -11,7 +11,15 @@ from typing import Any, Final
 
 from gossamer.protocol.kernel.draws import below, mix
 from gossamer.protocol.kernel.prefetch import prefetch, row_words
-from gossamer.protocol.kernel.records import BODY, FROM, LENGTH, Outbox, close_record, open_record
+from gossamer.protocol.kernel.records import (
+    BODY,
+    FROM,
+    LENGTH,
+    Outbox,
+    Words,
+    close_record,
+    open_record,
+)
 from gossamer.protocol.kernel.rows.row_search import copy_row, index, row_differs
 from gossamer.protocol.kernel.rules import Rule, inline_rule, rule
 from gossamer.protocol.kernel.struct import CACHE_LINE_WORDS
@@ -157,7 +165,7 @@ def lowest_utility(s: State, p: int) -> float:
 
 
 @rule
-def received_bring_news(s: State, p: int, words: Any, at: int, count: int) -> bool:
+def received_bring_news(s: State, p: int, words: Words, at: int, count: int) -> bool:
     """Whether one of the descriptors at ``words[at:]`` might earn a slot.
 
     Younger descriptors of neighbours take the place of older ones at once.
@@ -329,7 +337,7 @@ def send_links(s: State, p: int, kind: int, to: int, out: Outbox) -> None:
 
 
 @rule
-def on_overlay_timer(s: State, p: int, now: int, _words: Any, _at: int, out: Outbox) -> None:
+def on_overlay_timer(s: State, p: int, now: int, _words: Words, _at: int, out: Outbox) -> None:
     """A round of topology management begins: links age, and an exchange is started."""
     s.round[p] += 1
     age_links(s, p)
@@ -346,7 +354,7 @@ def on_overlay_timer(s: State, p: int, now: int, _words: Any, _at: int, out: Out
 
 
 @rule
-def is_well_formed(s: State, p: int, words: Any, at: int) -> bool:
+def is_well_formed(s: State, p: int, words: Words, at: int) -> bool:
     """Whether the number of descriptors that a record claims fits its length and our tables."""
     size = descriptor_words(s)
     count = 0
@@ -360,7 +368,7 @@ def is_well_formed(s: State, p: int, words: Any, at: int) -> bool:
 
 
 @rule
-def merge_links(s: State, p: int, now: int, words: Any, at: int) -> None:
+def merge_links(s: State, p: int, now: int, words: Words, at: int) -> None:
     """Merge links received with the own ones and a fresh random sample, and select."""
     if is_off_ring(s, p):
         return
@@ -372,7 +380,7 @@ def merge_links(s: State, p: int, now: int, words: Any, at: int) -> None:
 
 
 @rule
-def select_offered(s: State, p: int, now: int, words: Any, first: int, count: int) -> None:
+def select_offered(s: State, p: int, now: int, words: Words, first: int, count: int) -> None:
     """Select among the own links, the descriptors from ``first`` on, and the random view."""
     begin_selection(s, p)
     offer_links(s, p)
@@ -382,14 +390,14 @@ def select_offered(s: State, p: int, now: int, words: Any, first: int, count: in
 
 
 @rule
-def select_anew(s: State, p: int, now: int, words: Any, first: int, count: int) -> None:
+def select_anew(s: State, p: int, now: int, words: Words, first: int, count: int) -> None:
     """Select likewise at a place that ``p`` has just taken, where all of them are news."""
     set_bars_by_links(s, p)
     select_offered(s, p, now, words, first, count)
 
 
 @rule
-def on_tman_request(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
+def on_tman_request(s: State, p: int, now: int, words: Words, at: int, out: Outbox) -> None:
     """Answer with the own links as they were, then merge."""
     if is_well_formed(s, p, words, at):
         send_links(s, p, TMAN_REPLY, words[at + FROM], out)
@@ -397,7 +405,7 @@ def on_tman_request(s: State, p: int, now: int, words: Any, at: int, out: Outbox
 
 
 @rule
-def on_tman_reply(s: State, p: int, now: int, words: Any, at: int, _out: Outbox) -> None:
+def on_tman_reply(s: State, p: int, now: int, words: Words, at: int, _out: Outbox) -> None:
     """The second half of an exchange: merge."""
     if is_well_formed(s, p, words, at):
         merge_links(s, p, now, words, at)
@@ -410,7 +418,7 @@ def _in_sampler(take: Rule) -> Rule:
     """Hands a record to a rule of the sampler."""
 
     @rule
-    def on_sample_record(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
+    def on_sample_record(s: State, p: int, now: int, words: Words, at: int, out: Outbox) -> None:
         take(s.sampler, p, now, words, at, out)
 
     return on_sample_record

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from gossamer.protocol.kernel.records import Words
 from gossamer.protocol.kernel.rows.row_search import copy_row, index
 from gossamer.protocol.kernel.rules import inline_rule, rule, rule_with_interpreted_form
 from gossamer.protocol.peer.sampling.descriptors import view_length
@@ -246,7 +247,7 @@ def may_suit(s: State, bars: Bars, identifier: int, utility: float) -> Any:
 
 
 @rule
-def filter_received(s: State, p: int, words: Any, at: int, count: int) -> int:
+def filter_received(s: State, p: int, words: Words, at: int, count: int) -> int:
     """Find those of ``count`` descriptors, written in ``words`` from ``at`` on, that may suit.
 
     There are at most K + 1, as many as a record of links holds.
@@ -267,7 +268,7 @@ def filter_received(s: State, p: int, words: Any, at: int, count: int) -> int:
 
 
 @inline_rule
-def note_received_utilities(s: State, p: int, words: Any, at: int, count: int) -> None:
+def note_received_utilities(s: State, p: int, words: Words, at: int, count: int) -> None:
     """Work out the utilities of ``count`` descriptors as friends."""
     work = s.work
     size = 1 + s.link_profile.shape[2]

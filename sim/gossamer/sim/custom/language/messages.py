@@ -215,7 +215,7 @@ def misused(message: MessageClass) -> ScenarioError:
     )
 
 
-def size_of(message: Any) -> int:
+def size_of(message: object) -> int:
     """Bytes of a message, its items included."""
     kind: Any = type(message)
     size: int = kind.size_bytes
@@ -225,7 +225,7 @@ def size_of(message: Any) -> int:
     return size
 
 
-def words_of(message: Any) -> list[int]:
+def words_of(message: object) -> list[int]:
     """The body of the record that a message is; fields that are no numbers are left out."""
     kind: Any = type(message)
     words: list[int] = []

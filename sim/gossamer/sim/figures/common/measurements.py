@@ -341,7 +341,7 @@ class Row:
     high: float = math.inf
     unit: str = ""
 
-    def check(self, found: Any) -> Check:
+    def check(self, found: object) -> Check:
         """The check, with the value that was measured."""
         known = self.value
         value, unit = (
@@ -366,7 +366,7 @@ class Statement:
     explanation: str | Callable[[Any], str] = ""
     note: str | Callable[[Any], str] = ""
 
-    def check(self, found: Any) -> Claim:
+    def check(self, found: object) -> Claim:
         """The claim with its verdict."""
         rows = self.rows(found) if callable(self.rows) else self.rows
         explanation, note = (
@@ -376,7 +376,7 @@ class Statement:
         return Claim(self.id, self.claim, checks, explanation, note)
 
 
-def check_claims(statements: Iterable[Statement], found: Any) -> list[Claim]:
+def check_claims(statements: Iterable[Statement], found: object) -> list[Claim]:
     """All claims, in order."""
     return [one.check(found) for one in statements]
 

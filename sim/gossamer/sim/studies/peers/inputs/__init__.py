@@ -1,4 +1,6 @@
 """What a run of peers is given: the scenario, its file, subscriptions and publications.
 
-All of `gossamer.sim.studies.peers` imports from here. Begin with `scenario`.
+All of `gossamer.sim.studies.peers` imports from here. Begin with `scenario`, which `scenario_file`
+reads. `workload` draws who wants what, `publications` says when and for whom, `changes` what
+changes meanwhile; `own_workload` and `own_tables` read the user's files, `taken_from` says which.
 """

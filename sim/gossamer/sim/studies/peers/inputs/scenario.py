@@ -7,7 +7,7 @@ problem is a `ScenarioError` that names the field and what was expected.
 from __future__ import annotations
 
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
@@ -15,7 +15,8 @@ from typing import Any, ClassVar, Final
 import attrs
 
 from gossamer.protocol.kernel.errors import ConfigError, choice
-from gossamer.protocol.peer.settings import config, presets
+from gossamer.protocol.peer.settings import config
+from gossamer.protocol.peer.settings.presets import PRESETS, event_memory_for
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.peers.inputs.changes import Drift, Turnover
 from gossamer.sim.studies.peers.inputs.taken_from import TakenFrom, check_left_out
@@ -38,14 +39,6 @@ from gossamer.sim.study.scenarios import (
     whole_field,
 )
 
-PRESETS: Mapping[str, Callable[..., config.Settings]] = MappingProxyType(
-    {
-        "paper": presets.paper,
-        "baseline": presets.baseline,
-        "resilient": presets.resilient,
-        "kindred": presets.kindred,
-    }
-)
 RANDOM, SKEWED, TOPICS = "random", "skewed", "topics"
 SUBSCRIPTION_KINDS = (RANDOM, SKEWED, TOPICS)
 # Each node draws for every topic.
@@ -279,7 +272,7 @@ class System:
             settings = PRESETS[self.preset](nodes, **{**common, **self.settings})
             if "event_memory" in self.settings:
                 return settings
-            memory = presets.event_memory_for(events.per_round, attributes, settings.replay_rounds)
+            memory = event_memory_for(events.per_round, attributes, settings.replay_rounds)
             return attrs.evolve(settings, event_memory=memory)
         except ConfigError as error:
             field = f"system.{self.name}.{error.field}"
