@@ -196,7 +196,7 @@ def test_the_end_that_an_observer_makes_is_told(
     """After the run, in the summary and in the report."""
     monkeypatch.chdir(tmp_path)
     end = "def end(self, run):\n        run.stop('enough is known')\n"
-    (tmp_path / "ending.py").write_text(f"{TRAVELLERS}\n    @custom.observer(begin=2)\n    {end}")
+    (tmp_path / "ending.py").write_text(f"{TRAVELLERS}\n    @gs.observer(begin=2)\n    {end}")
     scenario_file(tmp_path, "ending.py:Travellers", SMALL)
     assert sim("run", "own.toml", "--out", "a", "--no-plots") == 0
     told = "travellers was ended by an observer after 3 rounds: enough is known."

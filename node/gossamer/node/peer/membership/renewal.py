@@ -114,6 +114,7 @@ class RenewalService(FrameService):
         self._share = context.draws.uniform(DUE, LATEST_DUE)
         self._ask_at = 0.0  # by trio's clock, at the earliest
         self._asked_in_vain = 0
+        self._was_renewed = False  # since the peer was started
         self._news = trio.Event()
         self._inbox: deque[tuple[int, RenewalRequest]] = deque(maxlen=MAX_PENDING)
         self._renewed: Renewed | None = None
@@ -268,6 +269,7 @@ class RenewalService(FrameService):
             return
         log.info("certificate is renewed", until=date_text(member.certificate.not_after))
         self.member = member
+        self._was_renewed = True
         self._stamp = stamp_of(member.folder)
         self._share = self._context.draws.uniform(DUE, LATEST_DUE)
         self._asked_in_vain = 0
@@ -280,8 +282,11 @@ class RenewalService(FrameService):
     # Others
 
     def greet(self, key: int) -> None:
-        """A peer is connected: it may not know the authority's new certificate yet."""
-        if _is_renewed(self.member.authority):
+        """A peer is connected: it may not know a new certificate of the authority or of this peer.
+
+        What was shown when the connection was made may have been replaced since.
+        """
+        if self._was_renewed or _is_renewed(self.member.authority):
             self._context.send(key, self._renewed_frame(self.member.certificate.der))
         if self._asked_in_vain:  # it may be the holder, or know a way to it
             self._ask_at = min(self._ask_at, trio.current_time() + FIRST_RETRY_S)
