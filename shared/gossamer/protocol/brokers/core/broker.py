@@ -151,7 +151,7 @@ def load_compiled_rules() -> None:
     index.remove(place)
 
 
-# A broker's memory as plain data (see `plain`), and back: what is the same in every family.
+# A broker's memory as plain data (see `plain_data`), and back: what is the same in every family.
 #
 # What follows from the rest is worked out again. A loaded broker goes on exactly as the one that
 # was dumped.
@@ -212,7 +212,7 @@ class Broker(Generic[StateT, OutboxT]):
         return self
 
     def dump(self) -> dict[str, object]:
-        """Everything that the broker remembers for good, as plain data (see `plain`)."""
+        """Everything that the broker remembers for good, as plain data (see `plain_data`)."""
         state, routing = self._state, self._routing
         return {
             "format": FORMAT,

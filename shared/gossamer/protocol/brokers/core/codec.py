@@ -34,7 +34,7 @@ from gossamer.protocol.brokers.core.plain_data import Read, malformed, read_name
 
 # Shapes of messages as plain data: a kind, then fields in the order in which a class names them.
 #
-# Made of the fields that `plain` reads and writes; `codec` makes the messages of a family of them.
+# Made of the fields that `plain_data` reads and writes; `codec` makes the messages of a family.
 
 MAX_ASKED: Final = 10_000
 """Most filters with which a client attaches."""

@@ -36,7 +36,7 @@ class Counters:
 
     @classmethod
     def read(cls, data: dict[str, Any]) -> Self:
-        """What `plain` made plain data of; raises `TypeError` for what is none."""
+        """What `plain_data` made plain data of; raises `TypeError` for what is none."""
         return cls(**data)
 
 

@@ -107,5 +107,5 @@ class Counters(core.Counters):
 
     @classmethod
     def read(cls, data: dict[str, Any]) -> Self:
-        """What `plain` made plain data of; raises `TypeError` or `ValueError` for what is none."""
+        """What `plain_data` wrote; raises `TypeError` or `ValueError` for what is none."""
         return super().read({**data, "cases": dict(data["cases"])})

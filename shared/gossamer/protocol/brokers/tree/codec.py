@@ -1,9 +1,10 @@
 """Messages and a broker's memory as plain data and back: what hosts send, log and keep.
 
 A message is a list: its kind, then its fields in the order in which its class names them (`SHAPES`;
-`shapes` and `plain` say what fields are made of). A frame begins with session and number. Who reads
-a frame that came from another broker gets a frame or a `MalformedMessageError`, whatever was sent:
-no shape holds another without a bound, and nothing is made that the data does not pay for.
+`codec` and `plain_data` of `core` say what fields are made of). A frame begins with session and
+number. Who reads a frame that came from another broker gets a frame or a `MalformedMessageError`,
+whatever was sent: no shape holds another without a bound, and nothing is made that the data does
+not pay for.
 
     >>> from gossamer.protocol.brokers.tree import messages
     >>> from gossamer.protocol.brokers.tree import codec

@@ -82,7 +82,7 @@ ScotRunRecord = SideBySideRun[RoutingRecord]
 
 
 def summarise_routing(record: RoutingRecord) -> dict[str, Any]:
-    """The entry of ``summary.json``, see `measures`."""
+    """The entry of ``summary.json``, see `SCOT_MEASURES`."""
     return {
         **summarise_burst(record.burst, record.result),
         "totals": dict(record.totals),
@@ -91,7 +91,7 @@ def summarise_routing(record: RoutingRecord) -> dict[str, Any]:
 
 
 def summarise_burst(burst: Burst, result: BurstResult) -> dict[str, Any]:
-    """The values of `measures.SCOT_MEASURES`; times in seconds, NaN where nothing was."""
+    """The values of `SCOT_MEASURES`; times in seconds, NaN where nothing was."""
     last = result.started + FIRST
     last += (burst.burst_notifications - 1) * MINUTE // burst.burst_per_minute
     in_burst = burst.burst_notifications > 0 and bool(result.burst.any())
