@@ -248,7 +248,7 @@ def add_setting(shell: Shell, folder: str, table: str, line: str) -> None:
     file.write_text(f"{before}[{table}]\n{line}\n{after}", encoding="utf-8")
 
 
-def test_a_peer_that_ends_is_told_of_and_the_others_go_on(shell: Shell) -> None:
+def test_a_peer_that_ends_is_named_and_the_others_go_on(shell: Shell) -> None:
     with two_peers(shell) as nodes:
         children = psutil.Process(nodes.pid).children()
         (peer2,) = [child for child in children if "demo/peer2" in child.cmdline()]

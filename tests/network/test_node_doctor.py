@@ -232,7 +232,7 @@ FAULTS: dict[str, tuple[Serve, str, str]] = {
 
 
 @pytest.mark.parametrize(("serve", "check", "words"), FAULTS.values(), ids=FAULTS)
-async def test_who_is_no_peer_of_ours_is_told(serve: Serve, check: str, words: str) -> None:
+async def test_who_is_no_peer_of_ours_is_named(serve: Serve, check: str, words: str) -> None:
     listen_s = 5 if check == "protocol" else 0.05
     found, ok, what = last(await findings_about(serve, probes(listen_s=listen_s)))
     assert (found, ok) == (check, False)

@@ -209,7 +209,7 @@ class Run:
     honest: list[Honest]
     got: list[str]  # ids that a named application at the third peer was handed, of honest events
 
-    async def judge(self, begin: float, end: float) -> None:
+    async def check_share(self, begin: float, end: float) -> None:
         """After a flood from ``begin`` to ``end``: what was honest went on, and arrived."""
         recovered = end + RECOVERY_S
         await trio.sleep_until(recovered + AFTER_S)
@@ -277,7 +277,7 @@ async def test_a_member_that_floods_stops_no_events_of_others(fleet: Fleet, targ
                 await trio.sleep(STILL_S)
                 for name in others:
                     fleet.send(name, signal.SIGCONT)
-        await run.judge(begin, trio.current_time())
+        await run.check_share(begin, trio.current_time())
         print(f"{flooder.sent} events flooded, {flooder.answered} copies answered")
         assert flooder.sent > 10 * RATE * FLOOD_S, "that is no flood"
         for name in fleet.names[:3]:  # until no peer is overloaded any more
@@ -313,6 +313,6 @@ async def test_an_application_that_floods_waits_and_others_do_not(fleet: Fleet) 
             async with trio.open_nursery() as nursery:
                 for _ in range(AT_ONCE):
                     nursery.start_soon(be_greedy, client)
-        await run.judge(begin, trio.current_time())
+        await run.check_share(begin, trio.current_time())
     print(f"{published} events of the greedy application acknowledged")
     assert published > 0

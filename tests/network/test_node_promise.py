@@ -358,7 +358,7 @@ async def test_a_peer_back_too_late_gets_what_is_still_kept_and_says_so(
     assert "away for longer than events are kept" in said.out + said.err
 
 
-async def test_a_publisher_that_reaches_nobody_is_told_so(tmp_path: Path) -> None:
+async def test_a_publisher_that_reaches_nobody_is_warned(tmp_path: Path) -> None:
     """Until it counts the others as gone: then it is an overlay of its own."""
     network = MemoryNetwork(1, LATE)
     async with memory_peers(tmp_path, *KEYS[:4], network=network, acknowledge_s=1.0) as crowd:

@@ -92,7 +92,7 @@ def place(sentence: str) -> int:
     return int(sentence.split("line ")[1].split(":")[0])
 
 
-async def test_of_a_node_that_stops_it_is_told_which_lines_may_be_lost(node: LocalNode) -> None:
+async def test_lines_that_a_stopping_node_may_lose_are_named(node: LocalNode) -> None:
     path = node.folder / "events"
     path.write_text("\n".join(lines_of(2000)))
     out, err = io.StringIO(), io.StringIO()

@@ -116,7 +116,7 @@ async def test_repliers_that_are_gone_are_not_waited_for_beyond_the_timeout(tmp_
 
 
 @on_jumping_clock
-async def test_more_replies_than_wanted_are_told_that_nobody_waits(tmp_path: Path) -> None:
+async def test_more_replies_than_wanted_are_refused_as_nobody_waits(tmp_path: Path) -> None:
     async with a_run(tmp_path) as run:
         _, replies = await run.ask(7, 2)
         assert len({one.replier for one in replies}) == 2
