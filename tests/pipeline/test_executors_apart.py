@@ -170,8 +170,11 @@ def test_killed_workers_or_driver_change_nothing(
     )
     there = len(finished_points(sweep))
     assert enough <= there < points
-    told = run_with_a_loss(apart, f"{there} of {points} points", *resumable, "--resume")
-    assert f"{points} points: {points - there} ran" in told
+    told = run_with_a_loss(apart, f" of {points} points", *resumable, "--resume")
+    # Executors may end what they were at without the driver.
+    ran = re.search(rf"{points} points: (\d+) ran", told)
+    assert ran is not None
+    assert 0 < int(ran[1]) <= points - there
     run_spark_well("sweep", str(file), "--out", str(by_hand["s"]), *MEMORY)
     assert (sweep / "points.csv").read_bytes() == (by_hand["s"] / "points.csv").read_bytes()
 

@@ -35,6 +35,7 @@ MAX_EVENT: Final = (1 << 58) - 1
 GREEDY, FINAL, TREE, REPLICA = 0, 1, 2, 3
 # Times that a range of hashes is cut to sixteenths at most.
 LEVELS: Final = 8
+LONGEST_PREFIX: Final = 16**LEVELS - 1
 # Copies that a peer lists, or asks for, at once; and the parts whose sums it tells.
 LISTED_AT_ONCE, PARTS = 64, 16
 # Publishers share a log in so many classes, which the first bits of their events' identifiers tell:
@@ -105,7 +106,7 @@ _from = Word("first value", 0, RING_MASK, "of the part of the ring that is compa
 _to = Word("last value", 0, RING_MASK)
 _rounds_back = Word("rounds", 0, RING_MASK, "how old the copies are at most")
 _level = Word("level", 0, LEVELS, "of the range of hashes: how many sixteenths it is cut to")
-_prefix = Word("prefix", 0, 16**LEVELS - 1, "the first bits of these hashes")
+_prefix = Word("prefix", 0, LONGEST_PREFIX, "the first bits of these hashes, or an offer's name")
 _question = Word("question", 0, 16, "0 which copies, 1 or 16 what the sums of so many parts are")
 _classes = Word("classes", 0, BY_CLASS | ALL_CLASSES, "of publishers, as bits; and if by class")
 _range = (_from, _to, _rounds_back, _classes, _level, _prefix)

@@ -244,7 +244,7 @@ def find_subscription(s: State, p: int, k: int) -> bool:
 def find_stray(s: State, p: int) -> bool:
     """Let the part begin at a copy that ``p`` does not hold for anybody any more."""
     c = s.comparison
-    if find_strays(s, p, 0, RING_MASK, s.held.next[p], 1) == 0:
+    if find_strays(s, p, 0, RING_MASK, 1) == 0:
         return False
     value = value_held(s, p, s.work.compared[0])
     c[p, PART_FROM] = value

@@ -98,17 +98,10 @@ def value_held(s: State, p: int, place: int) -> int:
 
 
 @rule
-def is_stray(s: State, p: int, place: int, start: int, end: int, before: int) -> bool:
+def is_stray(s: State, p: int, place: int, start: int, end: int) -> bool:
     """Whether a place has a copy that others are to hold, as `find_strays` looks for them."""
-    size = s.held.copies.shape[1]
-    number = s.held.next[p] - 1 - (s.held.next[p] - 1 - place) % size
     age = s.round[p] - s.held.rounds[p, place]
-    if (
-        s.held.copies[p, place] < 0
-        or number >= before
-        or age < YOUNGEST
-        or age > s.params.retention_rounds
-    ):
+    if s.held.copies[p, place] < 0 or age < YOUNGEST or age > s.params.retention_rounds:
         return False
     value = value_held(s, p, place)
     if clockwise(start, value) > clockwise(start, end):
@@ -116,13 +109,11 @@ def is_stray(s: State, p: int, place: int, start: int, end: int, before: int) ->
     return is_off_ring(s, p) or not is_held_for(s, p, value)
 
 
-def _find_strays_at_once(s: Any, p: int, start: int, end: int, before: int, most: int) -> int:
-    following, size = s.held.next[p], s.held.copies.shape[1]
-    places = np.arange(min(following, size))
+def _find_strays_at_once(s: Any, p: int, start: int, end: int, most: int) -> int:
+    places = np.arange(min(s.held.next[p], s.held.copies.shape[1]))
     copies, values = as_array(s.held.copies)[p, places], as_array(s.held.values)[p, places]
     ages = s.round[p] - as_array(s.held.rounds)[p, places]
     stray = (copies >= 0) & (ages >= YOUNGEST) & (ages <= s.params.retention_rounds)
-    stray &= following - 1 - (following - 1 - places) % size < before
     attributes = copies % s.params.attributes
     own = values[places, attributes] if s.params.by_value else ANCHORS[attributes]
     stray &= ((own - start) & RING_MASK) <= ((end - start) & RING_MASK)
@@ -139,19 +130,18 @@ def _find_strays_at_once(s: Any, p: int, start: int, end: int, before: int, most
 
 
 @rule_with_interpreted_form(_find_strays_at_once, inline=False)
-def find_strays(s: State, p: int, start: int, end: int, before: int, most: int) -> int:
+def find_strays(s: State, p: int, start: int, end: int, most: int) -> int:
     """Write to ``work.compared`` where copies are that ``p`` is not to hold; return how many.
 
     Args:
         s: the state; its scratch space changes.
         p: the row.
         start, end: the first and the last value on the ring.
-        before: of those that were noted before so many.
         most: how many, at most `LISTED_AT_ONCE`.
     """
     found = 0
     for place in range(min(s.held.next[p], s.held.copies.shape[1])):
-        if found < most and is_stray(s, p, place, start, end, before):
+        if found < most and is_stray(s, p, place, start, end):
             s.work.compared[found] = place
             found += 1
     return found

@@ -37,6 +37,7 @@ from gossamer.protocol.peer.record_table.records import (
     LISTED,
     LISTED_AT_ONCE,
     LISTED_COPIES,
+    LONGEST_PREFIX,
     PARTS,
     REPAIRED,
     SUMS,
@@ -62,18 +63,13 @@ from gossamer.protocol.peer.recovery.comparing import (
     write_part,
 )
 from gossamer.protocol.peer.recovery.held_copies import find_strays
-from gossamer.protocol.peer.recovery.occasions import (
-    miss_something,
-)
-from gossamer.protocol.peer.rendezvous.delivery import (
-    deliver,
-    event_is_well_formed,
-    find_askers,
-)
+from gossamer.protocol.peer.recovery.occasions import miss_something
+from gossamer.protocol.peer.rendezvous.delivery import deliver, event_is_well_formed, find_askers
 from gossamer.protocol.peer.rendezvous.event_log import (
     TAKEN_OUT,
     all_sums,
     find_compared,
+    hash_of,
     hold,
     is_held_for,
     note_got,
@@ -92,10 +88,10 @@ from gossamer.protocol.peer.state.event_logs import (
     ENDS_AT,
     LACKED,
     LEVEL,
-    OFFERED_UP_TO,
     PART_FROM,
     PREFIX,
     QUESTION,
+    SALT,
     SINCE,
     TASK,
     TRIES,
@@ -309,12 +305,14 @@ def on_lacking(s: State, p: int, _now: int, words: Words, at: int, out: Outbox) 
         tell_sums(s, p, words[at + FROM], 0, words, at + BODY, out)
         return
     c = s.comparison
-    if count == 0:
-        take_out_offered(s, p)
+    strays = find_offered(s, p)
+    if count == 0 and name_offer(s, p, strays) == c[p, PREFIX]:
+        for i in range(strays):
+            take_out(s, s.held, p, s.work.compared[i])
         begin_task(s, p, c[p, TASK])
         ask_on(s, p, out)
     elif c[p, TRIES] < MOST_TRIES:
-        # Once more: what is not lacking then has arrived.
+        # Once more: what is not lacking then has arrived. What has strayed since is in it, too.
         c[p, TRIES] += 1
         offer_strays(s, p, out)
 
@@ -324,9 +322,13 @@ def offer_strays(s: State, p: int, out: Outbox) -> None:
     """List the first of what is held for nobody, to whom that belongs."""
     c = s.comparison
     size = LISTED_VALUES + s.params.attributes
-    write_part(s, p)
-    c[p, OFFERED_UP_TO] = s.held.next[p]
     count = find_offered(s, p)
+    if count == 0:
+        begin_task(s, p, c[p, TASK])
+        ask_on(s, p, out)
+        return
+    c[p, PREFIX] = name_offer(s, p, count)
+    write_part(s, p)
     most = LISTED_COPIES + 1 + count * size
     at = open_record(out, LISTED, c[p, ANSWERER], s.sampler.handle[p], most)
     if at < 0:
@@ -343,16 +345,22 @@ def offer_strays(s: State, p: int, out: Outbox) -> None:
 
 @rule
 def find_offered(s: State, p: int) -> int:
-    """Write to ``work.compared`` what was offered of the part in hand; return how many."""
+    """Write to ``work.compared`` the first strays of the part in hand; return how many."""
     c = s.comparison
-    return find_strays(s, p, c[p, PART_FROM], c[p, ENDS_AT], c[p, OFFERED_UP_TO], LISTED_AT_ONCE)
+    return find_strays(s, p, c[p, PART_FROM], c[p, ENDS_AT], LISTED_AT_ONCE)
 
 
 @rule
-def take_out_offered(s: State, p: int) -> None:
-    """Hold no longer what was offered last, which is held where it belongs."""
-    for i in range(find_offered(s, p)):
-        take_out(s, s.held, p, s.work.compared[i])
+def name_offer(s: State, p: int, count: int) -> int:
+    """What an offer of so many copies in ``work.compared`` is called by, in place of a prefix.
+
+    An answer brings it back. Copies may grow old enough meanwhile, or stray: these were not in it.
+    """
+    name = 0
+    for i in range(count):
+        copy = s.held.copies[p, s.work.compared[i]]
+        name = (name + hash_of(copy, s.comparison[p, SALT])) & LONGEST_PREFIX
+    return name
 
 
 # Who lacked something

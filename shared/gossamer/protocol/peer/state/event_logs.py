@@ -25,7 +25,8 @@ TASK, PART_FROM, PART_TO = 0, 1, 2
 # Up to where the one who answers compares (-1 unknown), who that is (-1 to be found), of which
 # round and later the copies are, and by which number they are hashed.
 ENDS_AT, ANSWERER, SINCE, SALT = 3, 4, 5, 6
-# The range of hashes in hand; what was asked about it, in which round, and how many times already.
+# The range of hashes in hand, by its prefix (or an offer, by its name); what was asked about it, in
+# which round, and how many times already.
 LEVEL, PREFIX, QUESTION, ASKED_IN, TRIES = 7, 8, 9, 10, 11
 # Questions asked in this round; the round in which it begins anew, and for how long it rests then.
 QUESTIONS, NEXT_AT, REST = 12, 13, 14
@@ -33,12 +34,10 @@ FIRST_REST = 4
 # Copies that were lacking here and came, whether nothing is known to be missing, and whether there
 # was no answer.
 LACKED, IS_WHOLE, UNANSWERED = 15, 16, 17
-# How many copies were ever held when some were offered.
-OFFERED_UP_TO = 18
 # Of which classes of publishers, as bits, and of which round and later copies are wanted at all.
-CLASSES, WANTED_SINCE = 19, 20
+CLASSES, WANTED_SINCE = 18, 19
 # For each level, as bits, which sixteenths of a range differ and are still to be compared.
-DIFFERING = 21
+DIFFERING = 20
 COMPARISON_WORDS = DIFFERING + LEVELS
 
 
