@@ -49,7 +49,7 @@ from gossamer.protocol.peer.record_table.records import (
     PARTS,
     QUESTION_ASKED,
 )
-from gossamer.protocol.peer.recovery.held_copies import deliver_own, find_strays, value_held
+from gossamer.protocol.peer.recovery.held_copies import deliver_own, next_stray
 from gossamer.protocol.peer.recovery.occasions import SOON
 from gossamer.protocol.peer.rendezvous.event_log import whole_classes, whole_rounds
 from gossamer.protocol.peer.rendezvous.installation_boxes import take_own_box
@@ -81,6 +81,7 @@ from gossamer.protocol.peer.state.event_logs import (
 )
 from gossamer.protocol.peer.state.links import is_off_ring
 from gossamer.protocol.peer.state.lookup import (
+    end_of_arc,
     handle_of_slot,
     next_hop,
     own_arc_begins,
@@ -90,8 +91,8 @@ from gossamer.protocol.peer.state.state import State
 
 # The longest pause between two passes, in rounds.
 LONGEST_REST = 1024
-# Rounds without an answer after which a question is asked again, how often that is done, and how
-# many a peer asks in a round.
+# Rounds without an answer after which a question is asked again, how often that is done until the
+# first of a pass is left without an answer, and how many a peer asks in a round.
 ASK_AGAIN_ROUNDS, MOST_TRIES, MOST_QUESTIONS = 2, 3, 32
 # A pause after which who has not answered is not waited for any more.
 PATIENT_ROUNDS = 8 * SOON
@@ -172,12 +173,15 @@ def find_part(s: State, p: int, task: int) -> bool:
     if s.held.copies.shape[1] == 0:
         return False
     begin_part(s, p, whole_rounds(s, s.held, p, s.params.retention_rounds))
+    me = s.sampler.profile[p, IDENTIFIER] & RING_MASK
     if task == s.params.replicas:
+        if c[p, TASK] != task:
+            c[p, PART_FROM] = (me + 1) & RING_MASK
+            c[p, PART_TO] = me
         return find_stray(s, p)
     k = nth_successor(s, p, task)
     if k < 0 or s.predecessor[p] < 0 or is_off_ring(s, p):
         return False
-    me = s.sampler.profile[p, IDENTIFIER]
     c[p, PART_FROM] = (me + own_arc_begins(s, p) + 1) & RING_MASK
     c[p, PART_TO] = me
     c[p, ENDS_AT] = me
@@ -242,14 +246,12 @@ def find_subscription(s: State, p: int, k: int) -> bool:
 
 @rule
 def find_stray(s: State, p: int) -> bool:
-    """Let the part begin at a copy that ``p`` does not hold for anybody any more."""
+    """Let what is left of the ring begin at a copy that ``p`` does not hold for anybody."""
     c = s.comparison
-    if find_strays(s, p, 0, RING_MASK, 1) == 0:
-        return False
-    value = value_held(s, p, s.work.compared[0])
-    c[p, PART_FROM] = value
-    c[p, PART_TO] = (value - 1) & RING_MASK
-    return True
+    value = next_stray(s, p, c[p, PART_FROM], c[p, PART_TO])
+    if value >= 0:
+        c[p, PART_FROM] = value
+    return bool(value >= 0)
 
 
 @rule
@@ -270,17 +272,23 @@ def nth_successor(s: State, p: int, n: int) -> int:
 
 @rule
 def end_part(s: State, p: int, end: int) -> None:
-    """All up to ``end`` is compared: go on after it, or to the next task."""
+    """All up to ``end`` is compared, but perhaps by class: go on after it."""
+    if s.comparison[p, TASK] == s.params.replicas or not begin_by_class(s, p):
+        go_on_after(s, p, end)
+
+
+@rule
+def go_on_after(s: State, p: int, end: int) -> None:
+    """Turn to what is left of the part after ``end``, or to the next task."""
     c = s.comparison
     start = c[p, PART_FROM]
+    if clockwise(start, end) >= clockwise(start, c[p, PART_TO]):
+        begin_task(s, p, c[p, TASK] + 1)
+        return
+    c[p, PART_FROM] = (end + 1) & RING_MASK
     if c[p, TASK] == s.params.replicas:
         begin_task(s, p, c[p, TASK])
-    elif begin_by_class(s, p):
-        return
-    elif clockwise(start, end) >= clockwise(start, c[p, PART_TO]):
-        begin_task(s, p, c[p, TASK] + 1)
     else:
-        c[p, PART_FROM] = (end + 1) & RING_MASK
         begin_part(s, p, whole_rounds(s, s.got, p, s.round[p] - c[p, WANTED_SINCE]))
 
 
@@ -304,21 +312,22 @@ def ask_on(s: State, p: int, out: Outbox) -> None:
             if not deliver_own(s, p, s.work.part, out):
                 c[p, ASKED_IN] = HELD_BACK
                 return
-        if c[p, TASK] == s.params.replicas or s.successor[p] < 0:
+        if s.successor[p] < 0:
             begin_task(s, p, c[p, TASK] + 1)
         else:
-            end_part(s, p, s.sampler.profile[p, IDENTIFIER])
+            end_part(s, p, s.sampler.profile[p, IDENTIFIER] & RING_MASK)
 
 
 @rule
 def ask_again(s: State, p: int, out: Outbox) -> None:
-    """Ask what was held back; find anew who has not answered, and leave it at that in the end."""
+    """Ask what was held back; find anew who has not answered, and leave its arc out in the end."""
     c = s.comparison
     if c[p, ASKED_IN] != HELD_BACK:
         c[p, TRIES] += 1
-        if c[p, TRIES] > MOST_TRIES:
+        if c[p, TRIES] > MOST_TRIES or c[p, UNANSWERED] == 1:
             c[p, UNANSWERED] = 1
-            begin_task(s, p, c[p, TASK] + 1)
+            arc_ends = c[p, ENDS_AT] if c[p, ENDS_AT] >= 0 else end_of_arc(s, p, c[p, PART_FROM])
+            go_on_after(s, p, arc_ends)
         else:
             begin_ranges(s, p)
             if c[p, TASK] >= s.params.replicas:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from gossamer.protocol.kernel.records import Outbox, Words
 from gossamer.protocol.kernel.rules import rule, rule_with_interpreted_form
@@ -36,6 +37,8 @@ from gossamer.protocol.peer.state.lookup import (
     rendezvous_value,
 )
 from gossamer.protocol.peer.state.state import State
+
+Int64s = npt.NDArray[np.int64]
 
 
 def _find_own_at_once(s: Any, p: int, words: Any) -> int:
@@ -99,7 +102,7 @@ def value_held(s: State, p: int, place: int) -> int:
 
 @rule
 def is_stray(s: State, p: int, place: int, start: int, end: int) -> bool:
-    """Whether a place has a copy that others are to hold, as `find_strays` looks for them."""
+    """Whether a place has a copy from ``start`` to ``end`` that others are to hold."""
     age = s.round[p] - s.held.rounds[p, place]
     if s.held.copies[p, place] < 0 or age < YOUNGEST or age > s.params.retention_rounds:
         return False
@@ -109,14 +112,16 @@ def is_stray(s: State, p: int, place: int, start: int, end: int) -> bool:
     return is_off_ring(s, p) or not is_held_for(s, p, value)
 
 
-def _find_strays_at_once(s: Any, p: int, start: int, end: int, most: int) -> int:
+def _strays_at_once(s: Any, p: int, start: int, end: int) -> tuple[Int64s, Int64s]:
+    """Places of all strays, and their distances from ``start``."""
     places = np.arange(min(s.held.next[p], s.held.copies.shape[1]))
     copies, values = as_array(s.held.copies)[p, places], as_array(s.held.values)[p, places]
     ages = s.round[p] - as_array(s.held.rounds)[p, places]
     stray = (copies >= 0) & (ages >= YOUNGEST) & (ages <= s.params.retention_rounds)
     attributes = copies % s.params.attributes
     own = values[places, attributes] if s.params.by_value else ANCHORS[attributes]
-    stray &= ((own - start) & RING_MASK) <= ((end - start) & RING_MASK)
+    distances = (own - start) & RING_MASK
+    stray &= distances <= ((end - start) & RING_MASK)
     if s.sampler.profile[p, IDENTIFIER] < OFF_THE_RING:
         me, between = s.sampler.profile[p, IDENTIFIER], np.zeros(len(places), np.int64)
         for k in range(s.links.shape[1]):
@@ -124,7 +129,28 @@ def _find_strays_at_once(s: Any, p: int, start: int, end: int, most: int) -> int
                 other = s.link_profile[p, k, IDENTIFIER]
                 between += ((other - own) & RING_MASK) < ((me - own) & RING_MASK)
         stray &= between > s.params.replicas
-    found = places[stray][:most]
+    return places[stray], distances[stray]
+
+
+def _next_stray_at_once(s: Any, p: int, start: int, end: int) -> int:
+    _, distances = _strays_at_once(s, p, start, end)
+    return int(start + distances.min()) & RING_MASK if len(distances) else -1
+
+
+@rule_with_interpreted_form(_next_stray_at_once, inline=False)
+def next_stray(s: State, p: int, start: int, end: int) -> int:
+    """The first value from ``start`` to ``end`` on the ring of which ``p`` has a stray, or -1."""
+    nearest = -1
+    for place in range(min(s.held.next[p], s.held.copies.shape[1])):
+        if is_stray(s, p, place, start, end):
+            value = value_held(s, p, place)
+            if nearest < 0 or clockwise(start, value) < clockwise(start, nearest):
+                nearest = value
+    return nearest
+
+
+def _find_strays_at_once(s: Any, p: int, start: int, end: int, most: int) -> int:
+    found = _strays_at_once(s, p, start, end)[0][:most]
     as_array(s.work.compared)[: len(found)] = found
     return len(found)
 

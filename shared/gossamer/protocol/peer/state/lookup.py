@@ -42,6 +42,18 @@ def own_arc_begins(s: State, p: int) -> int:
 
 
 @rule
+def end_of_arc(s: State, p: int, value: int) -> int:
+    """Where the arc with this value ends, as far as ``p`` knows."""
+    end = s.sampler.profile[p, IDENTIFIER] & RING_MASK
+    for k in range(s.links.shape[1]):
+        if s.links[p, k] >= 0:
+            other = s.link_profile[p, k, IDENTIFIER]
+            if clockwise(value, other) < clockwise(value, end):
+                end = other
+    return end
+
+
+@rule
 def neighbour_arc_begins(s: State, p: int, k: int, before: int, distance: int) -> int:
     """Where the own arc of the neighbour in slot ``k``, at ``distance``, begins as far as known.
 

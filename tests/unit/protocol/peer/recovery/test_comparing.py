@@ -410,6 +410,40 @@ def test_a_copy_that_was_not_offered_is_not_given_up(meanwhile: str) -> None:
     assert held(hosts, giver) == set(), "strays are given up"
 
 
+def without_answers(hosts: Hosts, of: int, to: int) -> None:
+    """As where connections between two peers are cut, though not those to others."""
+    hosts.loses = lambda words: (
+        words[KIND] == records.COMPARED and (words[3], words[TO]) == (of, to)
+    )
+
+
+def test_who_does_not_answer_keeps_nobody_from_asking_those_behind_it() -> None:
+    hosts = left()
+    places = sorted(int(one) for one in np.delete(hosts.identifiers(), AWAY))
+    for event, place in enumerate(places):
+        hosts.publish(hosts.rendezvous(place), event, place)
+    without_answers(hosts, hosts.rendezvous(places[3]), AWAY)
+    assert back_after(hosts, passes=6) == [n for n in range(len(places)) if n != 3]
+    assert not is_whole(hosts)
+
+
+def test_who_does_not_answer_keeps_no_strays_from_others() -> None:
+    hosts = overlay()
+    places = np.sort(hosts.identifiers()).tolist()
+    giver = hosts.identifiers().tolist().index(places[6])
+    hosts.rounds(20)
+    for event, place in enumerate(places[:3]):
+        hold_at(hosts, giver, event, place, 20)
+    without_answers(hosts, hosts.rendezvous(places[1]), giver)
+    compare(hosts, [giver], passes=5)
+    assert held(hosts, giver) == {1}
+    hosts.loses = nothing
+    compare(hosts, range(NODES))
+    for event, place in enumerate(places[:3]):
+        assert [event in held(hosts, p) for p in holders(hosts, place)] == [True] * 3
+    assert held(hosts, giver) == set()
+
+
 @pytest.mark.parametrize("kind", COMPARING)
 def test_a_question_or_answer_that_gets_lost_is_repeated(kind: int) -> None:
     hosts = left()
@@ -427,7 +461,7 @@ def test_a_question_or_answer_that_gets_lost_is_repeated(kind: int) -> None:
 
 def test_who_does_not_answer_is_left_out_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comparing, "PATIENT_ROUNDS", 3 * occasions.SOON)
-    hosts = left()
+    hosts = left(7, 7)
     hosts.publish(0, 1, 7)
     hosts.loses = lambda words: words[KIND] == records.COMPARED
     come_back(hosts)
@@ -649,6 +683,8 @@ def test_logs_are_looked_through_alike(
         one, other = forms(event_log.sum_up, log, 0, is_got, words, 0)
         assert one == other, f"seed {seed}"
     one, other = forms(held_copies.find_strays, 0, words[0], words[1], most)
+    assert one == other, f"seed {seed}"
+    one, other = forms(held_copies.next_stray, 0, words[0], words[1])
     assert one == other, f"seed {seed}"
     # What was got is found by its chains, which are not filled here.
     s.got.copies[0], s.got.next[0] = -1, 0
