@@ -248,7 +248,7 @@ def test_a_table_holds_the_last_requests(attributes: int, room: int, data: st.Da
         merged, refused = state.counters[0, [MERGED, REFUSED_ENTRIES]]
         before = by_source(state)
         rows = as_rows(boxes).reshape(len(boxes), 1 + 2 * attributes)
-        routing_table.replace_source(state, 0, source, 99, rows, 0, len(boxes))
+        routing_table.replace_source(state, 0, source, 99, rows, 0, len(boxes), 3)
         asked[source] = points_of(boxes)
         held = by_source(state)
         assert state.table_count[0] <= room
@@ -269,7 +269,7 @@ def test_a_full_table_finds_room_while_two_can_merge(attributes: int, data: st.D
     sources = room // attributes
     boxes = data.draw(st.lists(routed_boxes(attributes), min_size=1, max_size=12))
     for source in range(sources):
-        routing_table.replace_source(state, 0, source, 99, as_rows(boxes), 0, len(boxes))
+        routing_table.replace_source(state, 0, source, 99, as_rows(boxes), 0, len(boxes), 3)
     held = by_source(state)
     assert state.counters[0, REFUSED_ENTRIES] == 0
     assert all(points_of(boxes) <= held[source] for source in range(sources))
@@ -279,11 +279,11 @@ def test_entries_vanish_when_they_are_not_refreshed() -> None:
     state = table_state(1, 8, 8)
     rows = as_rows([(0, ((0, 3),))])
     for source in (1, 2):
-        routing_table.replace_source(state, 0, source, 99, rows, 0, 1)
+        routing_table.replace_source(state, 0, source, 99, rows, 0, 1, 3)
     lifetime = state.params.entry_lifetime
     assert set(state.owner[0, :2] >> 32) == {lifetime}
     state.round[0] = lifetime
-    routing_table.replace_source(state, 0, 2, 99, rows, 0, 1)
+    routing_table.replace_source(state, 0, 2, 99, rows, 0, 1, 3)
     routing_table.remove_expired(state, 0)
     assert [source for source, _, _ in entries(state, 0)] == [1, 2]
     state.round[0] = lifetime + 1

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer.protocol.kernel.records import BODY, FROM, KIND, LENGTH, TO, Words
+from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.peer.record_table.layouts import most_of
 from gossamer.protocol.peer.record_table.records import (
     EVENT,
@@ -24,9 +25,12 @@ from gossamer.protocol.peer.record_table.records import (
 )
 from gossamer.protocol.peer.recovery.occasions import expect_difference
 from gossamer.protocol.peer.settings.config import Settings
-from gossamer.protocol.peer.settings.profile import HALF_BITS, NOTHING, range_word
-from gossamer.protocol.peer.state.event_logs import IS_WHOLE, NEXT_AT, TASK
-from gossamer.protocol.peer.state.state import State, profile_words
+from gossamer.protocol.peer.settings.profile import HALF_BITS, LOAD, NOTHING, range_word
+from gossamer.protocol.peer.state.event_logs import IS_WHOLE, LONG_AGO, NEXT_AT, TASK
+from gossamer.protocol.peer.state.links import settle_ring
+from gossamer.protocol.peer.state.resting import stir
+from gossamer.protocol.peer.state.state import WANTED, State, profile_words
+from gossamer.protocol.peer.topology.placement import take_place
 
 
 def publish_record(row: int, event: int, values: npt.NDArray[np.int64]) -> Words:
@@ -120,6 +124,7 @@ def subscribe(
     s.constrained[p, :count] = constrained
     s.subscriptions[p, :count] = boxes
     write_interest(s, p)
+    stir.interpreted(s, p)
 
 
 def note_since_when(
@@ -184,3 +189,39 @@ def write_interest(s: State, p: int) -> None:
             first_mask |= int(s.constrained[p, k])
     if s.params.ranked_attributes > 1 and first_mask and not first_mask >> int(s.primary[p]) & 1:
         s.primary[p] = (first_mask & -first_mask).bit_length() - 1
+
+
+@rule
+def restart(s: State, p: int) -> None:
+    """Let row ``p`` be as a peer that starts again.
+
+    It keeps key, identifier, subscriptions and draws, and what it has delivered: an application
+    outlives its peer's process and is not to be served twice. One that was to move is there now.
+    """
+    s.sampler.views[p, :] = -1
+    s.links[p, :] = -1
+    if s.params.move_rounds > 0:
+        if s.seat[p, WANTED] >= 0:
+            take_place(s, p, s.seat[p, WANTED])
+        s.seat[p, :] = -1
+    settle_ring(s, p)
+    s.rest[p, :] = 0
+    stir(s, p)
+    s.failed[p, :] = -1
+    s.departed[p, :, :] = -1
+    s.table_count[p] = 0
+    s.installed_at[p, :] = -1
+    s.event_copies[p, :] = -1
+    s.pending[p, :, :] = -1
+    s.under_way[p, :, :] = -1
+    s.alarm[p, :] = -1
+    s.asked[p, :] = -1
+    s.held.next[p] = 0
+    s.held.heads[p, :] = 0
+    s.held.shares[p, :] = 0
+    s.held.whole_since[p, :] = LONG_AGO
+    s.comparison[p, TASK : TASK + 1] = -1
+    s.comparison[p, NEXT_AT : NEXT_AT + 1] = s.round[p]
+    s.load[p] = 0
+    if s.params.ring_links > 0:
+        s.sampler.profile[p, LOAD] = 0

@@ -24,7 +24,13 @@ from gossamer.protocol.kernel.records import (
     dispatch,
 )
 from gossamer.protocol.kernel.rules import Rule, rule, standalone_rule
-from gossamer.protocol.peer.commands import join_record, largest_step, publish_record, subscribe
+from gossamer.protocol.peer.commands import (
+    join_record,
+    largest_step,
+    publish_record,
+    restart,
+    subscribe,
+)
 from gossamer.protocol.peer.record_table import records as kinds
 from gossamer.protocol.peer.record_table.fields import Sort
 from gossamer.protocol.peer.recovery.answering import compare_elsewhere, on_compare
@@ -75,20 +81,14 @@ from gossamer.protocol.peer.rendezvous.publication import (
     on_stored_for,
     on_withdraw,
 )
+from gossamer.protocol.peer.rendezvous.questions import ask_those_sent_to
 from gossamer.protocol.peer.rendezvous.replay import on_replay_offer, on_replay_wanted
 from gossamer.protocol.peer.rendezvous.ring_offers import offer_last_round, on_ring_offer
 from gossamer.protocol.peer.sampling.sampler import sample_link_broke
-from gossamer.protocol.peer.settings.profile import (
-    LOAD,
-)
-from gossamer.protocol.peer.state.event_logs import LONG_AGO, NEXT_AT, TASK
-from gossamer.protocol.peer.state.links import handle_in, is_off_ring, note_heard, settle_ring
+from gossamer.protocol.peer.state.links import handle_in, is_off_ring, note_heard
+from gossamer.protocol.peer.state.resting import end_turn, is_turn, stir
 from gossamer.protocol.peer.state.routing_table import remove_source
-from gossamer.protocol.peer.state.state import (
-    GREETINGS,
-    WANTED,
-    State,
-)
+from gossamer.protocol.peer.state.state import GREETINGS, State
 from gossamer.protocol.peer.topology.fingers import (
     exchange_fingers,
     on_finger_reply,
@@ -110,9 +110,10 @@ from gossamer.protocol.peer.topology.moving import (
     on_find_seat,
     on_seat_found,
 )
-from gossamer.protocol.peer.topology.placement import keep_entries, on_moved, take_place
-from gossamer.protocol.peer.topology.tman import SAMPLING, on_tman_reply, on_tman_request
+from gossamer.protocol.peer.topology.placement import keep_entries, on_moved
+from gossamer.protocol.peer.topology.sampling_records import SAMPLING
 from gossamer.protocol.peer.topology.tman import on_overlay_timer as trade_links
+from gossamer.protocol.peer.topology.tman import on_tman_reply, on_tman_request
 
 __all__ = [
     "ABOUT_EVENTS",
@@ -138,6 +139,7 @@ TIMERS = tuple(kind.number for kind in kinds.TABLE if kind.sort is Sort.TIMER)
 @rule
 def on_overlay_timer(s: State, p: int, now: int, words: Words, at: int, out: Outbox) -> None:
     """Let load shift, trade links and fingers, and look for a host and for a better place."""
+    ask_those_sent_to(s, p, out)
     if not is_off_ring(s, p):
         shift_load(s, p, out)
         trade_links(s, p, now, words, at, out)
@@ -157,8 +159,11 @@ def on_place_timer(s: State, p: int, now: int, _words: Words, _at: int, out: Out
 @rule
 def on_install_timer(s: State, p: int, now: int, words: Words, at: int, out: Outbox) -> None:
     """Renew what is asked for; publish and ask again what was not answered."""
+    was_turn = is_turn(s, p, s.round[p])
     install_again(s, p, out)
     take_about_events(s, p, now, words, at, out)
+    if was_turn:
+        end_turn(s, p)
 
 
 @rule
@@ -177,6 +182,7 @@ def on_broken_link(s: State, p: int, now: int, words: Words, at: int, out: Outbo
     on_link_broke(s, p, now, words, at, out)
     if words[at + LENGTH] == BODY + 1:
         expect_difference(s, p)
+        stir(s, p)
     sample_link_broke(s.sampler, p, now, words, at, out)
 
 
@@ -413,37 +419,3 @@ def on_unreachable(s: State, p: int, now: int, words: Words, at: int, out: Outbo
     on_failure(s, p, now, words, at, out)
     remove_source(s, p, words[at + TO])
     _take_returned(words[at + KIND] - UNREACHABLE, s, p, now, words, at, out)
-
-
-@rule
-def restart(s: State, p: int) -> None:
-    """Let row ``p`` be as a peer that starts again.
-
-    It keeps key, identifier, subscriptions and draws, and what it has delivered: an application
-    outlives its peer's process and is not to be served twice. One that was to move is there now.
-    """
-    s.sampler.views[p, :] = -1
-    s.links[p, :] = -1
-    if s.params.move_rounds > 0:
-        if s.seat[p, WANTED] >= 0:
-            take_place(s, p, s.seat[p, WANTED])
-        s.seat[p, :] = -1
-    settle_ring(s, p)
-    s.failed[p, :] = -1
-    s.departed[p, :, :] = -1
-    s.table_count[p] = 0
-    s.installed_at[p, :] = -1
-    s.event_copies[p, :] = -1
-    s.pending[p, :, :] = -1
-    s.under_way[p, :, :] = -1
-    s.alarm[p, :] = -1
-    s.asked[p, :] = -1
-    s.held.next[p] = 0
-    s.held.heads[p, :] = 0
-    s.held.shares[p, :] = 0
-    s.held.whole_since[p, :] = LONG_AGO
-    s.comparison[p, TASK : TASK + 1] = -1
-    s.comparison[p, NEXT_AT : NEXT_AT + 1] = s.round[p]
-    s.load[p] = 0
-    if s.params.ring_links > 0:
-        s.sampler.profile[p, LOAD] = 0

@@ -65,12 +65,17 @@ _box: tuple[Field, ...] = (
     PerAttribute(Interval("range of values", "wanted of an attribute")),
 )
 _sender = Descriptor("the sender's descriptor", 0, of_sender=True)
-_link = Descriptor("a link's descriptor", Limit("failure_age"))
+_link = Descriptor("a link's descriptor", Limit("longest_age"))
 _newcomer = Descriptor("the newcomer's descriptor", 0)
 _links = List("links", (_link,), Limit("chosen_links", 1), first=(_sender,))
 _install: tuple[Field, ...] = (
     _sender,
-    Word("answer wanted", 0, 1, "whether to acknowledge it"),
+    Word(
+        "answer wanted",
+        0,
+        Limit("largest_answer"),
+        "1 to acknowledge it, and twice the level at which the sender rests",
+    ),
     List("boxes", _box, Limit("boxes_per_neighbour")),
 )
 _entry: tuple[Field, ...] = (

@@ -56,13 +56,14 @@ from gossamer.protocol.peer.rendezvous.ring_offers import offer_at_once
 from gossamer.protocol.peer.settings.config import LOAD_UNIT
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
-from gossamer.protocol.peer.state.links import HANDLE_MASK
+from gossamer.protocol.peer.state.links import HANDLE_MASK, note_sent
 from gossamer.protocol.peer.state.lookup import (
     IS_FINAL,
     anchor,
     handle_of_slot,
     own_arc_begins,
 )
+from gossamer.protocol.peer.state.resting import note_table_changed
 from gossamer.protocol.peer.state.routing_table import (
     fresh_owner,
     is_covered_by,
@@ -117,6 +118,7 @@ def send_event(
     out.words[sent + EVENT_HOPS] += 1
     out.words[sent + EVENT_TREE_HOPS] = tree_hops
     close_record(out, at, size)
+    note_sent(s, p, to)
 
 
 @rule
@@ -416,10 +418,11 @@ def on_handover(s: State, p: int, _now: int, words: Words, at: int, _out: Outbox
             s.counters[p, REFUSED_ENTRIES] += 1
             continue
         e = s.table_count[p]
-        s.owner[p, e] = fresh_owner(s, p, source)
+        s.owner[p, e] = fresh_owner(s, p, source, s.params.entry_lifetime)
         s.table[p, e, SOURCE_IDENTIFIER] = words[place + 1] & RING_MASK
         if s.params.replay_rounds > 0:
             s.table[p, e, SOURCE_IDENTIFIER] |= HANDED_OVER
         for w in range(s.work.box.shape[0]):
             s.table[p, e, BOX + w] = words[place + 2 + w]
         s.table_count[p] = e + 1
+        note_table_changed(s, p)

@@ -41,7 +41,7 @@ from gossamer.protocol.peer.rendezvous.delivery import (
     send_replica,
     take_to_hold,
 )
-from gossamer.protocol.peer.rendezvous.installation import mend_view, send_boxes
+from gossamer.protocol.peer.rendezvous.installation import mend_view
 from gossamer.protocol.peer.rendezvous.publication import (
     NOBODY,
     PENDING_EVENT,
@@ -52,6 +52,7 @@ from gossamer.protocol.peer.rendezvous.publication import (
     is_due_again,
     note_try,
 )
+from gossamer.protocol.peer.rendezvous.questions import send_boxes
 from gossamer.protocol.peer.state.links import note_asked, note_heard, slot_of
 from gossamer.protocol.peer.state.lookup import (
     ANSWERS,
@@ -66,6 +67,7 @@ from gossamer.protocol.peer.state.lookup import (
     progress_on,
     rendezvous_value,
 )
+from gossamer.protocol.peer.state.resting import may_rest
 from gossamer.protocol.peer.state.state import (
     COPY,
     HOPS_EXCEEDED,
@@ -222,6 +224,8 @@ def on_event(s: State, p: int, _now: int, words: Words, at: int, out: Outbox) ->
     """Take an event copy from another peer."""
     if not event_is_well_formed(s, p, words, at):
         return
+    if may_rest(s):
+        note_heard(s, p, words[at + FROM])
     body = at + BODY
     mode = words[body + EVENT_MODE]
     if mode < TREE:

@@ -21,8 +21,6 @@ sender. Either way it cannot come back to where it was.
 
 from __future__ import annotations
 
-from typing import Any
-
 from gossamer.protocol.kernel.records import (
     BODY,
     FROM,
@@ -34,13 +32,15 @@ from gossamer.protocol.kernel.records import (
     close_record,
     open_record,
 )
-from gossamer.protocol.kernel.rows.row_search import copy_row, write_rows
-from gossamer.protocol.kernel.rules import inline_rule, rule
+from gossamer.protocol.kernel.rows.row_search import copy_row
+from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.peer.record_table.records import ACKNOWLEDGE, INSTALL, INSTALL_NEWS
 from gossamer.protocol.peer.rendezvous.installation_boxes import (
     CHANGES,
     EVERYTHING,
+    HEARTBEATS,
     NEW,
+    NOTHING,
     begin_lists,
     boxes_are_well_formed,
     classify_boxes,
@@ -54,10 +54,17 @@ from gossamer.protocol.peer.rendezvous.installation_boxes import (
     take_own_box,
     what_to_install,
 )
+from gossamer.protocol.peer.rendezvous.questions import (
+    ask,
+    ask_everybody,
+    ask_the_silent,
+    is_long_silent,
+    needs_answer,
+    send_boxes,
+)
 from gossamer.protocol.peer.rendezvous.replay import offer_events
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.state.links import (
-    age_in,
     descriptor_words,
     note_asked,
     refresh_link,
@@ -65,6 +72,11 @@ from gossamer.protocol.peer.state.links import (
     write_own_descriptor,
 )
 from gossamer.protocol.peer.state.lookup import handle_of_slot
+from gossamer.protocol.peer.state.resting import (
+    installed_rounds,
+    is_turn,
+    may_rest,
+)
 from gossamer.protocol.peer.state.routing_table import (
     aggregate,
     fresh_owner,
@@ -73,28 +85,14 @@ from gossamer.protocol.peer.state.routing_table import (
     replace_source,
     source_of,
 )
-from gossamer.protocol.peer.state.state import BOX, MALFORMED, SILENCE_IN, SOURCE_IDENTIFIER, State
-
-
-@rule
-def send_boxes(
-    s: State, p: int, kind: int, to: int, first: int, count: int, answer: int, out: Outbox
-) -> None:
-    """Send the boxes ``work.lists[first:first + count]``.
-
-    The body is the own descriptor, whether an answer is wanted, the count, and the boxes.
-    """
-    head = head_words(s)
-    size = s.work.box.shape[0]
-    at = open_record(out, kind, to, s.sampler.handle[p], head + count * size)
-    if at < 0:
-        return
-    words = out.words
-    write_own_descriptor(s, p, words, at + BODY)
-    words[at + BODY + head - 2] = answer
-    words[at + BODY + head - 1] = count
-    write_rows(s.work.lists, first, count, words, at + BODY + head)
-    close_record(out, at, head + count * size)
+from gossamer.protocol.peer.state.state import (
+    BOX,
+    MALFORMED,
+    SILENCE_IN,
+    SOURCE_IDENTIFIER,
+    TABLE_CHANGED,
+    State,
+)
 
 
 @rule
@@ -118,14 +116,21 @@ def list_everything(s: State, p: int) -> int:
 
 @rule
 def on_install_timer(s: State, p: int, out: Outbox) -> None:
-    """The periodic installation, where this round is one for it, and else heartbeats alone."""
+    """The periodic installation, where this round is one for it, and else heartbeats alone.
+
+    Between turns what others ask for is passed on.
+    """
     remove_expired(s, p)
-    due = what_to_install(s, p)
+    due = NOTHING
+    if is_turn(s, p, s.round[p]) or s.rest[p, TABLE_CHANGED] == 1:
+        due = what_to_install(s, p)
+        if may_rest(s):
+            s.rest[p, TABLE_CHANGED] = 0
     if due == EVERYTHING:
         install_everything(s, p, out)
     elif due == CHANGES:
         install_changes(s, p, out)
-    else:
+    elif due == HEARTBEATS:
         ask_the_silent(s, p, out)
     if s.alarm.shape[1] > 0 and s.alarm[p, SILENCE_IN] == s.round[p]:
         ask_everybody(s, p, out)
@@ -171,50 +176,6 @@ def install_changes(s: State, p: int, out: Outbox) -> None:
             ask(s, p, k, out)
     clear_abandoned(s, p, arcs, out)
     note_installed(s, p, arcs)
-
-
-@inline_rule
-def needs_answer(s: State, p: int, k: int) -> int:
-    """Whether the neighbour in slot ``k`` is to answer: on the ring, or not heard of for long.
-
-    The ring has to be right in every round; of others it is enough to know that they live.
-    """
-    return int(k < 2 * s.params.ring_links or age_in(s.links[p, k]) >= s.params.heartbeat_rounds)
-
-
-@inline_rule
-def is_long_silent(s: State, p: int, k: int) -> Any:
-    """Whether the neighbour in slot ``k`` was not heard of for so long that it is to be asked."""
-    on_ring = k < 2 * s.params.ring_links
-    patience = s.params.refresh_rounds if on_ring else s.params.heartbeat_rounds
-    return age_in(s.links[p, k]) >= patience
-
-
-@rule
-def ask(s: State, p: int, k: int, out: Outbox) -> None:
-    """Ask the neighbour in slot ``k`` for an answer, and for nothing else."""
-    send_boxes(s, p, INSTALL_NEWS, handle_of_slot(s, p, k), 0, 0, 1, out)
-    note_asked(s, p, k)
-
-
-@rule
-def ask_the_silent(s: State, p: int, out: Outbox) -> None:
-    """Ask those who have been silent for long for an answer, and for nothing else."""
-    for k in range(s.links.shape[1]):
-        if s.links[p, k] >= 0 and is_long_silent(s, p, k):
-            ask(s, p, k, out)
-
-
-@rule
-def ask_everybody(s: State, p: int, out: Outbox) -> None:
-    """Ask all neighbours whether they live, where several have turned out not to.
-
-    Goes beyond the paper: failures come together, and who waits for each to be due for a question
-    takes rounds to find out.
-    """
-    for k in range(s.links.shape[1]):
-        if s.links[p, k] >= 0:
-            ask(s, p, k, out)
 
 
 @rule
@@ -284,7 +245,14 @@ def collect_entries(s: State, p: int, source: int, own: int) -> int:
 
 @rule
 def renew_entries(
-    s: State, p: int, source: int, source_identifier: int, words: Words, first: int, count: int
+    s: State,
+    p: int,
+    source: int,
+    source_identifier: int,
+    words: Words,
+    first: int,
+    count: int,
+    rounds: int,
 ) -> bool:
     """Let the entries of ``source`` live on if they are just what it asks for again.
 
@@ -305,7 +273,7 @@ def renew_entries(
         return False
     for e in range(s.table_count[p]):
         if source_of(s, p, e) == source:
-            s.owner[p, e] = fresh_owner(s, p, source)
+            s.owner[p, e] = fresh_owner(s, p, source, rounds)
             s.table[p, e, SOURCE_IDENTIFIER] = source_identifier
     return True
 
@@ -321,7 +289,8 @@ def on_install(s: State, p: int, _now: int, words: Words, at: int, out: Outbox) 
     refresh_link(s, p, words, at + BODY)
     head = head_words(s)
     size = s.work.box.shape[0]
-    wants_answer = words[at + BODY + head - 2] != 0
+    wants_answer = words[at + BODY + head - 2] & 1 != 0
+    rounds = installed_rounds(s, words[at + BODY + head - 2] >> 1)
     count = words[at + BODY + head - 1]
     first = at + BODY + head
     if not replaces and count == 0:
@@ -329,7 +298,7 @@ def on_install(s: State, p: int, _now: int, words: Words, at: int, out: Outbox) 
         changes_nothing = True
     else:
         changes_nothing = replaces and renew_entries(
-            s, p, source, source_identifier, words, first, count
+            s, p, source, source_identifier, words, first, count, rounds
         )
     if changes_nothing:
         if wants_answer:
@@ -345,7 +314,7 @@ def on_install(s: State, p: int, _now: int, words: Words, at: int, out: Outbox) 
             s.work.box[w] = words[first + i * size + w]
         held = aggregate(s, p, own, held)
     if replaces or unknown > 0:
-        replace_source(s, p, source, source_identifier, s.work.lists, own, held)
+        replace_source(s, p, source, source_identifier, s.work.lists, own, held, rounds)
     if wants_answer:
         acknowledge(s, p, source, out)
     if unknown > 0:

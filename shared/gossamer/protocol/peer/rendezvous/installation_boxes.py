@@ -14,6 +14,7 @@ from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING, RING_MASK, clockwise
 from gossamer.protocol.peer.state.links import descriptor_words, handle_in
 from gossamer.protocol.peer.state.lookup import anchor, handle_of_slot, own_arc_begins, plan_arcs
+from gossamer.protocol.peer.state.resting import interval, is_turn
 from gossamer.protocol.peer.state.routing_table import (
     aggregate,
     entry_covers,
@@ -259,7 +260,7 @@ def classify_boxes(s: State, p: int, words: Words, first: int, count: int, sourc
 # Of a digest: nothing is installed, so that everything is to be.
 NOTHING_INSTALLED = 0
 # What is installed in a round.
-HEARTBEATS, CHANGES, EVERYTHING = 0, 1, 2
+NOTHING, HEARTBEATS, CHANGES, EVERYTHING = -1, 0, 1, 2
 
 
 @rule
@@ -270,15 +271,16 @@ def what_to_install(s: State, p: int) -> int:
     digest = digest_sources(s, p)
     before = s.installed_digest[p, 0]
     s.installed_digest[p, 0] = digest
-    if is_turn_in(s, p, s.round[p]) or before == NOTHING_INSTALLED:
+    is_repeated = is_turn(s, p, s.round[p]) and is_turn_in(s, p, s.round[p])
+    if is_repeated or before == NOTHING_INSTALLED:
         return EVERYTHING
     return CHANGES if digest != before else HEARTBEATS
 
 
 @inline_rule
 def is_turn_in(s: State, p: int, number: int) -> Any:
-    """Whether ``p`` installs everything in its round of this number."""
-    return (number + s.sampler.key[p]) % s.params.refresh_rounds == 0
+    """Whether ``p`` installs everything in its round of this number, after an interval of rest."""
+    return (number + s.sampler.key[p]) % s.params.refresh_rounds < interval(s, p)
 
 
 @rule

@@ -36,6 +36,7 @@ from gossamer.protocol.peer.record_table.records import (
     TREE,
 )
 from gossamer.protocol.peer.state.links import note_disturbance
+from gossamer.protocol.peer.state.resting import stir
 from gossamer.protocol.peer.state.state import (
     ASKED_FOR,
     FORGOTTEN,
@@ -261,6 +262,7 @@ def note_missed(s: State, p: int, wanted: int, words: Words, at: int) -> None:
     s.alarm[p, ASKED_FOR] += wanted
     if wanted > 0:
         note_disturbance(s, p)
+        stir(s, p)
 
 
 @rule

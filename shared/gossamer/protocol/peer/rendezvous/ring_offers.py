@@ -37,8 +37,9 @@ from gossamer.protocol.peer.rendezvous.replay import finish_question, has_seen, 
 from gossamer.protocol.peer.settings.profile import HALF_BITS, IDENTIFIER, high_end, low_end
 from gossamer.protocol.peer.space.ring import RING, clockwise
 from gossamer.protocol.peer.state.lookup import handle_of_slot
+from gossamer.protocol.peer.state.resting import may_rest
 from gossamer.protocol.peer.state.routing_table import is_interested
-from gossamer.protocol.peer.state.state import DISTURBED_IN, MALFORMED, State
+from gossamer.protocol.peer.state.state import DISTURBED_IN, MALFORMED, MISSED_SINCE, State
 
 
 @rule
@@ -87,10 +88,17 @@ def nearest_wanting(s: State, p: int, side: int, attribute: int, value: int) -> 
 
 @rule
 def offer_last_round(s: State, p: int, out: Outbox) -> None:
-    """Offer what came in the last round to the nearest on either side that want it, and guests."""
+    """Offer what came in the last round to the nearest on either side that want it, and guests.
+
+    So is, again, what was sent to a neighbour that has failed since.
+    """
     if s.params.ring_offers == 0:
         return
-    count = taken_since(s, p, s.round[p] - 1)
+    since = s.round[p] - 1
+    if may_rest(s) and s.rest[p, MISSED_SINCE] > 0:
+        since = min(since, s.rest[p, MISSED_SINCE])
+        s.rest[p, MISSED_SINCE] = 0
+    count = taken_since(s, p, since)
     newer = taken_since(s, p, s.round[p])
     if count == newer:
         return

@@ -155,6 +155,12 @@ def grow_older(v: SamplerState, p: int, length: int) -> None:
 
 
 @inline_rule
+def cyclon_rest(v: SamplerState, p: int, _now: int, _words: Words, _at: int, _out: Outbox) -> None:
+    """Age row p's view in a round without an exchange."""
+    grow_older(v, p, view_length(v, p))
+
+
+@inline_rule
 def find_oldest(v: SamplerState, p: int, length: int) -> Any:
     """The first slot of the greatest age."""
     greatest = 0
@@ -263,6 +269,7 @@ SAMPLER: Final = Sampler(
         }
     ),
     unreachable=forget_unreachable,
+    rest=cyclon_rest,
     add_contact=add_contact_to_cyclon,
     broadcast=send_to_some,
     hint=cyclon_hint,

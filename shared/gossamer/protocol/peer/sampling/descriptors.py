@@ -401,6 +401,8 @@ class Sampler:
             ``words[at + TO]``, cannot be reached.
         link_broke: takes the command LINK_BROKE: a host lost its connection to the peer at
             ``words[at + BODY]``, which may well live. Does nothing if not given.
+        rest: takes SAMPLE_TIMER in a round in which the peer rests: ages grow. Nothing is sent but
+            by samplers whose peers take who is silent for dead. Does nothing if not given.
         add_contact: seats a peer learnt from outside, ``rule(v, p, now, handle, words, at)``, whose
             profile is ``words[at:]``; never called with the row's own handle.
         broadcast: sends a copy of the record at ``words[at:]`` to each of the peers by which this
@@ -420,6 +422,7 @@ class Sampler:
     broadcast: Rule
     hint: Rule
     link_broke: Rule = ignore
+    rest: Rule = ignore
     tells_times: bool = False
     active_slots: Callable[[int], int] = _none
     records_a_round: Mapping[int, int] = attrs.field(factory=dict)

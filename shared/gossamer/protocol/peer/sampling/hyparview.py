@@ -432,6 +432,7 @@ SAMPLER: Final = Sampler(
         }
     ),
     unreachable=replace_unreachable,
+    rest=hyparview_on_timer,
     link_broke=on_link_broke,
     add_contact=add_contact_to_hyparview,
     broadcast=flood,

@@ -48,6 +48,7 @@ __all__ = [
     "record_layouts",
     "sample_hint",
     "sample_link_broke",
+    "sample_rest",
     "sample_step",
     "sample_unreachable",
     "sampler_columns",
@@ -89,6 +90,7 @@ RECORDS_A_ROUND: Final = MappingProxyType(
 )
 _take_record = dispatch(RULES)
 _take_returned = dispatch({i: one.unreachable for i, one in enumerate(FAMILY)})
+_take_rest = dispatch({i: one.rest for i, one in enumerate(FAMILY)})
 _take_broken_link = dispatch({i: one.link_broke for i, one in enumerate(FAMILY)})
 _take_broadcast = dispatch({i: one.broadcast for i, one in enumerate(FAMILY)})
 
@@ -107,6 +109,12 @@ def sample_unreachable(
 ) -> None:
     """Forget the peer to which row p's record at ``words[at:]``, of any kind, was not carried."""
     _take_returned(v.kind, v, p, now, words, at, out)
+
+
+@rule
+def sample_rest(v: SamplerState, p: int, now: int, words: Words, at: int, out: Outbox) -> None:
+    """Let a round pass in which row p rests, in place of its timer."""
+    _take_rest(v.kind, v, p, now, words, at, out)
 
 
 @rule

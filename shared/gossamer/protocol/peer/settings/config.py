@@ -30,6 +30,7 @@ PLACEMENTS = ("drawn", "interest")
 
 MAX_VIEW_SIZE = 256
 MAX_EVENT_MEMORY = 1 << 16
+MOST_REST_ROUNDS = 1 << 10
 # Tables of deliveries hold hops in 16 bits.
 MAX_HOPS = (1 << 15) - 1
 MAX_SHIFT_THRESHOLD = 1 << 18
@@ -72,6 +73,8 @@ class Settings:
         suspect_rounds: rounds after which a neighbour that has not answered a question counts as
             failed; 0 never, as in the paper, where its silence is noticed by age alone.
         failures_remembered: failed peers whose old descriptors are refused; a guess.
+        rest_rounds: rounds between the turns of a peer around which nothing changes, at most (see
+            `state.resting`); 1 as in the paper, where every round is a turn.
         rendezvous: "value" maps every value to its own rendezvous node (Vinifera), "attribute"
             all values of an attribute to one (the baseline: Ferry, eFerry, CAPS), "key" every event
             to one by its routing key (see `space.routing_key`).
@@ -134,6 +137,7 @@ class Settings:
     failure_age: int = 10
     suspect_rounds: int = 0
     failures_remembered: int = 8
+    rest_rounds: int = 1
     rendezvous: str = "value"
     key_intervals: int = 8
     boxes_per_neighbour: int = 32
@@ -178,6 +182,7 @@ class Settings:
             "failure_age": (1, 1 << 20),
             "suspect_rounds": (0, 1 << 20),
             "failures_remembered": (0, 1024),
+            "rest_rounds": (1, MOST_REST_ROUNDS),
             "routing_table_entries": (8, 1 << 20),
             "entry_lifetime": (1, 1 << 20),
             "ring_repairs": (0, 1 << 10),
@@ -198,6 +203,10 @@ class Settings:
             self._check_whole_number("finger_levels", 0, 0)
             self._check_whole_number("guest_links", 0, 0)
             self._check_whole_number("move_rounds", 0, 0)
+            self._check_whole_number("rest_rounds", 1, 1)
+        if self.rest_rounds > 1 and self.suspect_rounds == 0:
+            expected = "1 where suspect_rounds is 0: who rests finds failures by questions alone"
+            raise ConfigError("rest_rounds", self.rest_rounds, expected)
         self._check_whole_number("entry_links", 0, self.long_links)
         self._check_whole_number("shuffle_length", 1, self.view_size)
         self._check_whole_number("heartbeat_rounds", 1, self.failure_age)
@@ -243,6 +252,21 @@ class Settings:
         """Whether anything follows from what a peer notes of disturbances of its ring."""
         reacts = self.ring_offers or self.hand_on or self.replay_backoff
         return reacts or self.ring_repairs > 0 or self.acknowledged_hops > 0
+
+    @property
+    def rest_levels(self) -> int:
+        """How many times the interval between a peer's turns doubles at most."""
+        return self.rest_rounds.bit_length() - 1
+
+    @property
+    def longest_age(self) -> int:
+        """The age above which a descriptor is no sign of life: neighbours may rest so long."""
+        return self.failure_age + 2 * self.rest_rounds * (self.rest_rounds > 1)
+
+    @property
+    def largest_answer(self) -> int:
+        """What an installation says at most of the answer it wants, and how its sender rests."""
+        return 1 + 2 * self.rest_levels
 
     @property
     def ranked_attributes(self) -> int:
@@ -300,8 +324,9 @@ class Settings:
             nearest_routing=int(self.nearest_routing),
             enter_on_the_way=int(self.enter_on_the_way),
             heartbeat_rounds=self.heartbeat_rounds,
-            failure_age=self.failure_age,
+            failure_age=self.longest_age,
             suspect_rounds=self.suspect_rounds,
+            rest_levels=self.rest_levels,
             by_value=int(self.rendezvous != "attribute"),
             boxes=self.boxes_per_neighbour,
             refresh_rounds=self.refresh_rounds,
@@ -355,6 +380,7 @@ class Parameters(NamedTuple):
     heartbeat_rounds: int
     failure_age: int
     suspect_rounds: int
+    rest_levels: int
     by_value: int
     boxes: int
     refresh_rounds: int

@@ -21,7 +21,15 @@ from gossamer.protocol.peer.settings.profile import (
     RANGES_OF_FRIENDS_ALONE,
 )
 from gossamer.protocol.peer.space.ring import clockwise
-from gossamer.protocol.peer.state.state import DISTURBED_IN, FAILURES_FORGOTTEN, SILENCE_IN, State
+from gossamer.protocol.peer.state.resting import may_rest, note_finger_changed, stir
+from gossamer.protocol.peer.state.state import (
+    DISTURBED_IN,
+    FAILURES_FORGOTTEN,
+    HEARD_IN,
+    MISSED_SINCE,
+    SILENCE_IN,
+    State,
+)
 
 # Who suspects more than so many neighbours for each that it has heard of is cut off itself. One is
 # heard of who wrote a descriptor in the last rounds.
@@ -77,17 +85,39 @@ def write_link(s: State, p: int, k: int, words: Words, at: int) -> None:
         words[index(at + 1 + w)] = s.link_profile[index(p), index(k), index(w)]
 
 
-def _put_link_at_once(s: State, p: int, k: int, words: Any, at: int) -> None:
+@rule
+def note_neighbour(s: State, p: int, k: int, handle: int, identifier: int) -> None:
+    """If this peer at this place is not who has slot ``k``, ``p`` has another neighbour there.
+
+    Which friends and small-world links it has makes no difference to anybody else.
+    """
+    word = s.links[p, k]
+    if word >= 0 and handle_in(word) == handle and s.link_profile[p, k, IDENTIFIER] == identifier:
+        return
+    if s.params.chosen_links <= k < s.params.chosen_links + 2 * s.params.finger_levels:
+        note_finger_changed(s, p)
+    elif not 2 * s.params.ring_links <= k < s.params.chosen_links:
+        stir(s, p)
+
+
+def _write_to_slot_at_once(s: State, p: int, k: int, words: Any, at: int) -> None:
     s.links[p, k] = words[at]
     as_array(s.link_profile)[p, k] = words[at + 1 : at + 1 + s.link_profile.shape[2]]
 
 
-@rule_with_interpreted_form(_put_link_at_once, inline=False)
-def put_link(s: State, p: int, k: int, words: Words, at: int) -> None:
-    """Let the descriptor at ``words[at:]`` be the neighbour in slot ``k``."""
+@rule_with_interpreted_form(_write_to_slot_at_once, inline=False)
+def _write_to_slot(s: State, p: int, k: int, words: Words, at: int) -> None:
     s.links[p, k] = words[at]
     for w in range(s.link_profile.shape[2]):
         s.link_profile[index(p), index(k), index(w)] = words[index(at + 1 + w)]
+
+
+@rule
+def put_link(s: State, p: int, k: int, words: Words, at: int) -> None:
+    """Let the descriptor at ``words[at:]`` be the neighbour in slot ``k``."""
+    if may_rest(s):
+        note_neighbour(s, p, k, handle_in(words[at]), words[at + 1 + IDENTIFIER])
+    _write_to_slot(s, p, k, words, at)
 
 
 def _slot_of_at_once(s: State, p: int, handle: int) -> int:
@@ -210,6 +240,7 @@ def refresh_link(s: State, p: int, words: Words, at: int) -> None:
         if k >= 0 and words[at] <= s.links[p, k]:
             remember_departure(s, p, handle, s.link_profile[p, k, IDENTIFIER])
             s.links[p, k] = -1
+            stir(s, p)
             settle_ring(s, p)
         return
     if k >= 0:
@@ -265,6 +296,7 @@ def drop_link(s: State, p: int, handle: int) -> None:
     k = slot_of(s, p, handle)
     if k >= 0:
         s.links[p, k] = -1
+        stir(s, p)
     remember_failure(s, p, handle)
     settle_ring(s, p)
 
@@ -307,8 +339,25 @@ def note_asked(s: State, p: int, k: int) -> None:
 
 
 @rule
+def note_sent(s: State, p: int, handle: int) -> None:
+    """A neighbour is sent an event: if it is silent, it is asked in the next round."""
+    if may_rest(s):
+        k = slot_of(s, p, handle)
+        if k >= 0 and (s.asked[p, k] < 0 or handle_in(s.asked[p, k]) != handle):
+            s.asked[p, k] = question_of_next_round(s, p, handle)
+
+
+@inline_rule
+def question_of_next_round(s: State, p: int, handle: int) -> Any:
+    """What is noted of a neighbour that is to be asked in the next round."""
+    return s.round[p] + 1 << AGE_SHIFT | handle
+
+
+@rule
 def note_heard(s: State, p: int, handle: int) -> None:
     """A peer has sent something: it lives."""
+    if may_rest(s):
+        s.rest[p, HEARD_IN] = s.round[p]
     if s.params.suspect_rounds > 0:
         k = slot_of(s, p, handle)
         if k >= 0:
@@ -322,7 +371,8 @@ def drop_suspects(s: State, p: int) -> None:
     """Let neighbours that have not answered for too long count as failed.
 
     Who hears from hardly anybody is rather cut off itself, and suspects nobody: local health, as
-    Lifeguard has it (Dadgar et al., 2018).
+    Lifeguard has it (Dadgar et al., 2018). A peer that rests, and so has asked hardly anybody, asks
+    first.
     """
     if s.params.suspect_rounds == 0:
         return
@@ -332,15 +382,30 @@ def drop_suspects(s: State, p: int) -> None:
         if s.links[p, k] >= 0:
             suspects += is_suspect(s, p, k)
             heard += not is_suspect(s, p, k) and age_in(s.links[p, k]) <= RECENT_AGE
-    if suspects == 0 or suspects > SUSPECTS_FOR_ONE_HEARD * heard:
+    if may_rest(s):
+        heard += s.rest[p, HEARD_IN] + RECENT_AGE >= s.round[p]
+    if suspects == 0:
+        return
+    stir(s, p)
+    if suspects > SUSPECTS_FOR_ONE_HEARD * heard:
         return
     if suspects > 1 and s.alarm.shape[1] > 0:
         s.alarm[p, SILENCE_IN] = s.round[p]
     for k in range(s.links.shape[1]):
         if s.links[p, k] >= 0 and is_suspect(s, p, k):
+            note_missed_since(s, p, s.asked[p, k] >> AGE_SHIFT)
             remember_failure(s, p, handle_in(s.links[p, k]))
             s.links[p, k] = -1
     settle_ring(s, p)
+
+
+@rule
+def note_missed_since(s: State, p: int, asked: int) -> None:
+    """What was sent to a neighbour since shortly before it was asked has come to nobody."""
+    if may_rest(s):
+        since = max(asked - 1, 1)
+        if s.rest[p, MISSED_SINCE] == 0 or since < s.rest[p, MISSED_SINCE]:
+            s.rest[p, MISSED_SINCE] = since
 
 
 @inline_rule
@@ -370,4 +435,5 @@ def age_links(s: State, p: int) -> None:
             if age_in(s.links[p, k]) > s.params.failure_age:
                 remember_failure(s, p, handle_in(s.links[p, k]))
                 s.links[p, k] = -1
+                stir(s, p)
         settle_ring(s, p)

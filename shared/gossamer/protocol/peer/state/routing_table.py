@@ -17,6 +17,7 @@ from gossamer.protocol.kernel.rows.row_search import find_boxes
 from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.peer.space.ring import RING, RING_MASK
 from gossamer.protocol.peer.state.links import AGE_SHIFT, HANDLE_MASK
+from gossamer.protocol.peer.state.resting import note_table_changed
 from gossamer.protocol.peer.state.state import (
     BOX,
     MERGED,
@@ -54,9 +55,9 @@ def is_handed_over(s: State, p: int, e: int) -> Any:
 
 
 @inline_rule
-def fresh_owner(s: State, p: int, source: int) -> Any:
-    """The owner word of an entry that ``source`` has just installed."""
-    return (s.round[p] + s.params.entry_lifetime) << AGE_SHIFT | source
+def fresh_owner(s: State, p: int, source: int, rounds: int) -> Any:
+    """The owner word of an entry that ``source`` has just installed, for so many rounds."""
+    return (s.round[p] + rounds) << AGE_SHIFT | source
 
 
 @inline_rule
@@ -266,6 +267,8 @@ def remove_source(s: State, p: int, source: int) -> None:
             if kept != e:
                 move_entry(s, p, e, kept)
             kept += 1
+    if kept < s.table_count[p]:
+        note_table_changed(s, p)
     s.table_count[p] = kept
 
 
@@ -278,25 +281,36 @@ def remove_expired(s: State, p: int) -> None:
             if kept != e:
                 move_entry(s, p, e, kept)
             kept += 1
+    if kept < s.table_count[p]:
+        note_table_changed(s, p)
     s.table_count[p] = kept
 
 
 @rule
 def replace_source(
-    s: State, p: int, source: int, source_identifier: int, boxes: Any, first: int, count: int
+    s: State,
+    p: int,
+    source: int,
+    source_identifier: int,
+    boxes: Any,
+    first: int,
+    count: int,
+    rounds: int,
 ) -> None:
     """Let the entries of ``source`` be the boxes ``boxes[first:first + count]`` and no others.
 
-    Where the table is full, entries of one neighbour are merged to make room; a box that finds
-    none even so joins an entry of its own neighbour, or is counted as refused.
+    They live for so many rounds. Where the table is full, entries of one neighbour are merged to
+    make room; a box that finds none even so joins an entry of its own neighbour, or is counted as
+    refused.
     """
+    note_table_changed(s, p)
     remove_source(s, p, source)
     for i in range(first, first + count):
         if s.table_count[p] == s.table.shape[1] and not make_room(s, p):
             widen_last_entry(s, p, source, boxes, i)
             continue
         e = s.table_count[p]
-        s.owner[p, e] = fresh_owner(s, p, source)
+        s.owner[p, e] = fresh_owner(s, p, source, rounds)
         s.table[p, e, SOURCE_IDENTIFIER] = source_identifier
         for w in range(boxes.shape[1]):
             s.table[p, e, BOX + w] = boxes[i, w]

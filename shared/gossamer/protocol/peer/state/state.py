@@ -57,6 +57,12 @@ COPY, SENT_TO, SENT_IN, RECORD = 0, 1, 2, 3
 WANTED, MOVES_FROM, MOVED_IN, OLD_PREDECESSOR, OLD_SUCCESSOR = 0, 1, 2, 3, 4
 GREETINGS, SEAT_WORDS = 5, 6
 
+# Words of `State.rest` (see `resting`): the level at which a peer rests; how many turns in a row it
+# is to have; the last round in which it asks its fingers in any case; whether its routing table is
+# another than at its last installation; the last round in which anybody was heard of; and the round
+# since which a neighbour that has failed may have missed what it was sent, 0 for none.
+LEVEL, AWAKE, FINGERS_UNTIL, TABLE_CHANGED, HEARD_IN, MISSED_SINCE, REST_WORDS = range(7)
+
 # Columns of `State.counters`: things that happen to a peer and that its owner should know.
 FALSE_POSITIVES = 0  # events taken from a tree, the first time, that nothing here wanted
 MERGED = 1  # subscriptions merged with a loss of precision
@@ -217,6 +223,7 @@ class State(Struct):
         comparison: int64[n, COMPARISON_WORDS], how far it is in comparing these with others.
         departed: int64[n, F, 2], round << 32 | handle of peers that have moved, -1 where none, and
             the places they left; int64[n, 0, 2] where nobody moves.
+        rest: int64[n, REST_WORDS], how it rests; int64[n, 0] where nobody does.
         seat: int64[n, SEAT_WORDS], its place and where it moves; int64[n, 0] where nobody does.
         load: int64[n], events taken as rendezvous node without interest, fading (see `config`).
         counters: int64[n, COUNTERS].
@@ -262,6 +269,7 @@ class State(Struct):
     wanted_since: Int64s
     comparison: Int64s
     departed: Int64s
+    rest: Int64s
     seat: Int64s
     load: Int64s
     counters: Int64s
@@ -362,6 +370,7 @@ def make_state(
             "alarm": (ALARM_WORDS if settings.has_alarm else 0,),
             "guest_targets": (settings.guest_links,),
             "guest_rounds": (2 * settings.guest_links,),
+            "rest": (REST_WORDS if settings.rest_levels else 0,),
         },
     )
     sampler = make_sampler(

@@ -51,6 +51,7 @@ from gossamer.protocol.peer.state.links import (
     write_link,
     write_own_descriptor,
 )
+from gossamer.protocol.peer.state.resting import asks_fingers, turn_number
 from gossamer.protocol.peer.state.state import MALFORMED, State
 from gossamer.protocol.peer.topology.utility import AFTER, BEFORE, side_distance
 
@@ -98,14 +99,14 @@ def reach(s: State, p: int, side: int, level: int) -> int:
 @rule
 def exchange_fingers(s: State, p: int, out: Outbox) -> None:
     """Ask whom ``p`` has at some levels for the next ones; all levels take turns."""
-    if s.params.finger_levels == 0:
+    if s.params.finger_levels == 0 or not asks_fingers(s, p):
         return
     known = 1
     while known <= s.params.finger_levels and reach_slot(s, p, AFTER, known - 1) >= 0:
         known += 1
     asked = min(known, s.params.finger_exchanges)
     for i in range(asked):
-        level = (s.round[p] * s.params.finger_exchanges + i) % known - 1
+        level = (turn_number(s, p) * s.params.finger_exchanges + i) % known - 1
         k = reach_slot(s, p, AFTER, level)
         if k >= 0:
             send_finger(s, p, FINGER_REQUEST, handle_in(s.links[p, k]), level, BEFORE, out)

@@ -58,6 +58,7 @@ from gossamer.protocol.peer.state.lookup import (
     next_hop_on,
     progress_on,
 )
+from gossamer.protocol.peer.state.resting import interval, is_turn
 from gossamer.protocol.peer.state.state import MALFORMED, State
 from gossamer.protocol.peer.topology.utility import AFTER, BEFORE
 
@@ -83,16 +84,23 @@ def first_guest_slot(s: State) -> Any:
 
 @rule
 def visit_host(s: State, p: int, out: Outbox) -> None:
-    """Look for the host of one interest, and forget guests that have not come back."""
-    if s.params.guest_links == 0:
+    """Look for the host of one interest, and forget guests that have not come back.
+
+    After rounds of rest, for those of as many interests.
+    """
+    if s.params.guest_links == 0 or not is_turn(s, p, s.round[p]):
         return
     forget_guests(s, p)
     count = 0
     for g in range(s.params.guest_links):
         count += s.guest_targets[p, g] >= 0
-    if count == 0:
-        return
-    g = s.round[p] % count
+    for i in range(min(count, interval(s, p))):
+        look_for_host(s, p, (s.round[p] + i) % count, out)
+
+
+@rule
+def look_for_host(s: State, p: int, g: int, out: Outbox) -> None:
+    """Look for the host of interest ``g``."""
     slot = first_host_slot(s) + g
     target = s.guest_targets[p, g]
     to = -1

@@ -33,6 +33,7 @@ from gossamer.protocol.peer.state.links import (
     settle_ring,
     write_own_descriptor,
 )
+from gossamer.protocol.peer.state.resting import stir
 from gossamer.protocol.peer.state.state import MALFORMED, SHIFTED, State
 
 
@@ -74,6 +75,7 @@ def shift_load(s: State, p: int, out: Outbox) -> None:
     s.sampler.profile[p, LOAD] = average
     s.link_profile[p, k, LOAD] = average
     s.counters[p, SHIFTED] += 1
+    stir(s, p)
     settle_ring(s, p)
     size = descriptor_words(s)
     to = handle_in(s.links[p, k])

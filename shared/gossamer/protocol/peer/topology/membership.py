@@ -49,6 +49,7 @@ from gossamer.protocol.peer.state.lookup import (
     next_hop_on,
     progress_on,
 )
+from gossamer.protocol.peer.state.resting import stir
 from gossamer.protocol.peer.state.state import DISTURBED_IN, MALFORMED, REPAIRED_IN, REPAIRS, State
 from gossamer.protocol.peer.topology.tman import is_well_formed, merge_links, send_links
 
@@ -71,6 +72,7 @@ def on_join(s: State, p: int, now: int, words: Words, at: int, out: Outbox) -> N
     if words[at + LENGTH] != BODY + size:
         s.counters[p, MALFORMED] += 1
         return
+    stir(s, p)
     contact = handle_in(words[at + BODY])
     add_contact(s.sampler, p, now, contact, words, at + BODY + 1)
     refresh_link(s, p, words, at + BODY)

@@ -65,6 +65,7 @@ from gossamer.protocol.peer.state.lookup import (
     next_hop_on,
     progress_on,
 )
+from gossamer.protocol.peer.state.resting import stir
 from gossamer.protocol.peer.state.state import (
     MALFORMED,
     MOVED_IN,
@@ -255,6 +256,7 @@ def begin_at(s: State, p: int, place: int) -> None:
     s.seat[p, MOVES_FROM] = s.round[p] + s.params.move_rounds
     s.seat[p, WANTED] = NOWHERE
     s.counters[p, SHIFTED] += 1
+    stir(s, p)
     take_place(s, p, place)
     settle_ring(s, p)
 

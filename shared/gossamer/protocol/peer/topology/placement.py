@@ -45,6 +45,7 @@ from gossamer.protocol.peer.state.links import (
     descriptor_words,
     handle_in,
     is_refused,
+    note_neighbour,
     put_link,
     refresh_link,
     remember_departure,
@@ -292,6 +293,7 @@ def on_moved(s: State, p: int, _now: int, words: Words, at: int, _out: Outbox) -
         remember_departure(s, p, mover, left)
     k = slot_of(s, p, mover)
     if 0 <= k < finger_end(s) and s.link_profile[p, k, IDENTIFIER] == left:
+        note_neighbour(s, p, k, mover, words[first + 1 + IDENTIFIER])
         s.links[p, k] = -1
         settle_ring(s, p)
     refresh_link(s, p, words, first)

@@ -24,7 +24,9 @@ from gossamer.protocol.peer.state.links import (
     handle_in,
     is_refused,
     settle_ring,
+    slot_of,
 )
+from gossamer.protocol.peer.state.resting import may_rest, stir
 from gossamer.protocol.peer.state.state import State
 from gossamer.protocol.peer.topology.fingers import draw_offsets, offset_distance
 from gossamer.protocol.peer.topology.utility import (
@@ -327,6 +329,8 @@ def write_selection(s: State, p: int, words: Words, at: int) -> None:
     work = s.work
     slots = s.params.chosen_links
     size = s.link_profile.shape[2]
+    if may_rest(s):
+        note_new_on_ring(s, p)
     for k in range(slots):
         source = work.seat_source[k]
         if work.seat_word[k] < 0 or source == k:
@@ -348,6 +352,18 @@ def write_selection(s: State, p: int, words: Words, at: int) -> None:
                 s.link_profile[p, k, w] = work.seat_profile[k, w]
     empty_chosen_twice(s, p)
     settle_ring(s, p)
+
+
+@rule
+def note_new_on_ring(s: State, p: int) -> None:
+    """Stir ``p`` if somebody gets a seat on the ring that had none there, or another place."""
+    for k in range(2 * s.params.ring_links):
+        word = s.work.seat_word[k]
+        if word >= 0:
+            held = slot_of(s, p, handle_in(word))
+            is_new = not 0 <= held < 2 * s.params.ring_links
+            if is_new or s.link_profile[p, held, IDENTIFIER] != s.work.seat_identifier[k]:
+                stir(s, p)
 
 
 @rule

@@ -21,7 +21,7 @@ from gossamer.protocol.kernel.records import (
     open_record,
 )
 from gossamer.protocol.kernel.rows.row_search import copy_row, index, row_differs
-from gossamer.protocol.kernel.rules import Rule, inline_rule, rule
+from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.kernel.struct import CACHE_LINE_WORDS
 from gossamer.protocol.peer.record_table.records import (
     OVERLAY_TIMER,
@@ -30,7 +30,7 @@ from gossamer.protocol.peer.record_table.records import (
     TMAN_REQUEST,
 )
 from gossamer.protocol.peer.sampling.descriptors import prefetch_row, sampler_words
-from gossamer.protocol.peer.sampling.sampler import RULES, draw, sample_hint
+from gossamer.protocol.peer.sampling.sampler import draw, sample_hint
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING
 from gossamer.protocol.peer.state.links import (
@@ -44,7 +44,10 @@ from gossamer.protocol.peer.state.links import (
     write_link,
     write_own_descriptor,
 )
+from gossamer.protocol.peer.state.resting import is_turn
 from gossamer.protocol.peer.state.state import LINK_PLACES, MALFORMED, State
+from gossamer.protocol.peer.topology.consistency import stir_if_inconsistent
+from gossamer.protocol.peer.topology.sampling_records import SAMPLING
 from gossamer.protocol.peer.topology.selection import (
     begin_selection,
     offer_links,
@@ -341,6 +344,8 @@ def on_overlay_timer(s: State, p: int, now: int, _words: Words, _at: int, out: O
     """A round of topology management begins: links age, and an exchange is started."""
     s.round[p] += 1
     age_links(s, p)
+    if not is_turn(s, p, s.round[p]):
+        return
     select_primary_attribute(s, p)
     partner = select_neighbour(s, p)
     if partner < 0:
@@ -400,6 +405,7 @@ def select_anew(s: State, p: int, now: int, words: Words, first: int, count: int
 def on_tman_request(s: State, p: int, now: int, words: Words, at: int, out: Outbox) -> None:
     """Answer with the own links as they were, then merge."""
     if is_well_formed(s, p, words, at):
+        stir_if_inconsistent(s, p, words, at)
         send_links(s, p, TMAN_REPLY, words[at + FROM], out)
         merge_links(s, p, now, words, at)
 
@@ -408,24 +414,11 @@ def on_tman_request(s: State, p: int, now: int, words: Words, at: int, out: Outb
 def on_tman_reply(s: State, p: int, now: int, words: Words, at: int, _out: Outbox) -> None:
     """The second half of an exchange: merge."""
     if is_well_formed(s, p, words, at):
+        stir_if_inconsistent(s, p, words, at)
         merge_links(s, p, now, words, at)
 
 
 # Which rule takes which record of peer sampling and topology management.
-
-
-def _in_sampler(take: Rule) -> Rule:
-    """Hands a record to a rule of the sampler."""
-
-    @rule
-    def on_sample_record(s: State, p: int, now: int, words: Words, at: int, out: Outbox) -> None:
-        take(s.sampler, p, now, words, at, out)
-
-    return on_sample_record
-
-
-SAMPLING: Final = {kind: _in_sampler(take) for kind, take in RULES.items()}
-
 GOSSIP: Final = MappingProxyType(
     {
         **SAMPLING,

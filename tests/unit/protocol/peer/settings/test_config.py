@@ -30,6 +30,7 @@ WHOLE_NUMBERS = {
     "failure_age": (1, 1 << 20),
     "suspect_rounds": (0, 1 << 20),
     "failures_remembered": (0, 1024),
+    "rest_rounds": (1, 1),
     "boxes_per_neighbour": (2, 1 << 16),
     "routing_table_entries": (8, 1 << 20),
     "refresh_rounds": (1, 3),
@@ -79,6 +80,24 @@ def test_whole_numbers_keep_their_bounds(field: str, bounds: tuple[int, int]) ->
         assert_refused(field, low - 1)
     for wrong in (high + 1, -1, 2.0, "3", None, True):
         assert_refused(field, wrong)
+
+
+def test_peers_rest_where_they_suspect_who_does_not_answer_and_have_a_ring() -> None:
+    for rounds in (1, 16, 1 << 10):
+        assert config.Settings(suspect_rounds=1, rest_rounds=rounds).rest_rounds == rounds
+    reason = "expected 1 where suspect_rounds is 0: who rests finds failures by questions alone"
+    for refused in ({}, {"suspect_rounds": 1, "ring_links": 0}):
+        with pytest.raises(ConfigError, match=r"rest_rounds is 2, expected .*1") as caught:
+            config.Settings(rest_rounds=2, **refused)  # type: ignore[arg-type]
+        assert caught.value.field == "rest_rounds"
+        assert (reason in str(caught.value)) == (not refused)
+
+
+def test_ages_are_bounded_by_how_long_a_neighbour_rests() -> None:
+    resting = config.Settings(suspect_rounds=1, rest_rounds=24, failure_age=10)
+    assert (resting.longest_age, resting.rest_levels, resting.largest_answer) == (58, 4, 9)
+    awake = config.Settings()
+    assert (awake.longest_age, awake.rest_levels, awake.largest_answer) == (10, 0, 1)
 
 
 @pytest.mark.parametrize("field", SWITCHES)
