@@ -84,7 +84,10 @@ def test_no_step_touches_a_foreign_row(sampler: str, nodes: int, cycles: int, mo
     views = {"view_size": 4, "shuffle_length": 2, "sampler": sampler}
     memory = {"event_memory": 4, "pending_publications": 2, "held_events": 8}
     tables = {"retention_rounds": 20, "routing_table_entries": 16, "boxes_per_neighbour": 4}
-    settings = presets.resilient(nodes, attributes=2, **links, **hops, **views, **memory, **tables)
+    resting = {"suspect_rounds": 1, "rest_rounds": 2}
+    settings = presets.resilient(
+        nodes, attributes=2, **links, **hops, **views, **memory, **tables, **resting
+    )
     state = overlays.converged(settings, overlays.random_identifiers(nodes, seed), seed)
     state.guest_targets[:, 0] = state.sampler.key[::-1]
     draws = np.random.default_rng(seed)

@@ -6,6 +6,7 @@ import copy
 from types import ModuleType
 from typing import Any
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -16,7 +17,7 @@ from gossamer.protocol.peer.record_table.records import SAMPLE_TIMER
 from gossamer.protocol.peer.sampling.sampler import sample_step
 from gossamer.protocol.peer.settings import config, presets
 from gossamer.protocol.peer.space.ring import RING_MASK, points_of
-from gossamer.protocol.peer.state.state import REPLAYED, SHIFTED, WANTED, State
+from gossamer.protocol.peer.state.state import AWAKE, LEVEL, REPLAYED, SHIFTED, WANTED, State
 from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
 from gossamer.sim.engine.event_engine import EventEngine
 from gossamer.sim.engine.latency import uniform_latency
@@ -68,12 +69,17 @@ RESILIENT = presets.resilient(
     seed=DRAWN,
 )
 KINDRED = presets.kindred(PEERS, attributes=2, subscriptions=2, event_memory=8, seed=DRAWN)
+RESTING = attrs.evolve(KINDRED, rest_rounds=8)
 
 
 @pytest.mark.parametrize(
     ("settings", "happens"),
-    [(RESILIENT, [SHIFTED, REPLAYED]), (KINDRED, [REPLAYED, SHIFTED])],
-    ids=["resilient", "kindred"],
+    [
+        (RESILIENT, [SHIFTED, REPLAYED]),
+        (KINDRED, [REPLAYED, SHIFTED]),
+        (RESTING, [REPLAYED, SHIFTED]),
+    ],
+    ids=["resilient", "kindred", "resting"],
 )
 def test_a_run_is_the_same_bit_for_bit_compiled_and_interpreted(
     settings: config.Settings, happens: list[int]
@@ -83,6 +89,9 @@ def test_a_run_is_the_same_bit_for_bit_compiled_and_interpreted(
     if settings.move_rounds:
         for p in range(1, PEERS, 3):
             state.seat[p, WANTED] = state.subscriptions[p, 0, 2]
+    if settings.rest_levels:
+        state.rest[:, LEVEL] = np.arange(PEERS) % 4
+        state.rest[:, AWAKE] = 0
     peer.restart(state, PEERS - 1)
     hosts = Hosts(copy.deepcopy(state), settings)
     network = make_network(PEERS)
