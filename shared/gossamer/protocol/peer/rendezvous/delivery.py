@@ -63,7 +63,7 @@ from gossamer.protocol.peer.state.lookup import (
     handle_of_slot,
     own_arc_begins,
 )
-from gossamer.protocol.peer.state.resting import note_table_changed
+from gossamer.protocol.peer.state.resting import install_soon
 from gossamer.protocol.peer.state.routing_table import (
     fresh_owner,
     is_covered_by,
@@ -425,4 +425,4 @@ def on_handover(s: State, p: int, _now: int, words: Words, at: int, _out: Outbox
         for w in range(s.work.box.shape[0]):
             s.table[p, e, BOX + w] = words[place + 2 + w]
         s.table_count[p] = e + 1
-        note_table_changed(s, p)
+        install_soon(s, p)

@@ -87,10 +87,10 @@ from gossamer.protocol.peer.state.routing_table import (
 )
 from gossamer.protocol.peer.state.state import (
     BOX,
+    INSTALLS_SOON,
     MALFORMED,
     SILENCE_IN,
     SOURCE_IDENTIFIER,
-    TABLE_CHANGED,
     State,
 )
 
@@ -122,10 +122,10 @@ def on_install_timer(s: State, p: int, out: Outbox) -> None:
     """
     remove_expired(s, p)
     due = NOTHING
-    if is_turn(s, p, s.round[p]) or s.rest[p, TABLE_CHANGED] == 1:
+    if is_turn(s, p, s.round[p]) or s.rest[p, INSTALLS_SOON] == 1:
         due = what_to_install(s, p)
         if may_rest(s):
-            s.rest[p, TABLE_CHANGED] = 0
+            s.rest[p, INSTALLS_SOON] = 0
     if due == EVERYTHING:
         install_everything(s, p, out)
     elif due == CHANGES:

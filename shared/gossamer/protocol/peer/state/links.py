@@ -21,7 +21,7 @@ from gossamer.protocol.peer.settings.profile import (
     RANGES_OF_FRIENDS_ALONE,
 )
 from gossamer.protocol.peer.space.ring import clockwise
-from gossamer.protocol.peer.state.resting import may_rest, note_finger_changed, stir
+from gossamer.protocol.peer.state.resting import install_soon, may_rest, note_finger_changed, stir
 from gossamer.protocol.peer.state.state import (
     DISTURBED_IN,
     FAILURES_FORGOTTEN,
@@ -94,10 +94,18 @@ def note_neighbour(s: State, p: int, k: int, handle: int, identifier: int) -> No
     word = s.links[p, k]
     if word >= 0 and handle_in(word) == handle and s.link_profile[p, k, IDENTIFIER] == identifier:
         return
+    install_soon(s, p)
     if s.params.chosen_links <= k < s.params.chosen_links + 2 * s.params.finger_levels:
         note_finger_changed(s, p)
     elif not 2 * s.params.ring_links <= k < s.params.chosen_links:
         stir(s, p)
+
+
+@rule
+def note_arc(s: State, p: int, k: int, profile: Any, at: int) -> None:
+    """If the profile at ``profile[at:]`` tells another arc of the neighbour in slot ``k``."""
+    if s.params.ring_links > 0 and s.link_profile[p, k, ARC_START] != profile[at + ARC_START]:
+        install_soon(s, p)
 
 
 def _write_to_slot_at_once(s: State, p: int, k: int, words: Any, at: int) -> None:
@@ -117,6 +125,7 @@ def put_link(s: State, p: int, k: int, words: Words, at: int) -> None:
     """Let the descriptor at ``words[at:]`` be the neighbour in slot ``k``."""
     if may_rest(s):
         note_neighbour(s, p, k, handle_in(words[at]), words[at + 1 + IDENTIFIER])
+        note_arc(s, p, k, words, at + 1)
     _write_to_slot(s, p, k, words, at)
 
 

@@ -11,9 +11,9 @@ it `AWAKE_TURNS` turns in a row, as in the paper. That is
   who know of a change wake those who do not (Trickle's inconsistent transmission).
 
 In rounds between turns links and views age as ever, suspects are dropped, and all that events wait
-for is done. Fingers that have changed are asked on for some rounds, and what others install here is
-passed on, without a turn. Neighbours that are sent an event answer for it: who is not heard of
-until the next round is asked whether it lives.
+for is done. Fingers that have changed are asked on for some rounds, and where links or what others
+install here have changed, what follows from it is installed, without a turn. Neighbours that are
+sent an event answer for it: who is not heard of until the next round is asked whether it lives.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.peer.state.state import (
     AWAKE,
     FINGERS_UNTIL,
+    INSTALLS_SOON,
     LEVEL,
-    TABLE_CHANGED,
     State,
 )
 
@@ -106,10 +106,10 @@ def asks_fingers(s: State, p: int) -> bool:
 
 
 @rule
-def note_table_changed(s: State, p: int) -> None:
-    """Others ask for something else here, which is to be passed on."""
+def install_soon(s: State, p: int) -> None:
+    """Links have changed, or what others ask for here: let that be passed on, turn or not."""
     if may_rest(s):
-        s.rest[p, TABLE_CHANGED] = 1
+        s.rest[p, INSTALLS_SOON] = 1
 
 
 @rule

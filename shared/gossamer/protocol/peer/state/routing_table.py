@@ -17,7 +17,7 @@ from gossamer.protocol.kernel.rows.row_search import find_boxes
 from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.peer.space.ring import RING, RING_MASK
 from gossamer.protocol.peer.state.links import AGE_SHIFT, HANDLE_MASK
-from gossamer.protocol.peer.state.resting import note_table_changed
+from gossamer.protocol.peer.state.resting import install_soon
 from gossamer.protocol.peer.state.state import (
     BOX,
     MERGED,
@@ -268,7 +268,7 @@ def remove_source(s: State, p: int, source: int) -> None:
                 move_entry(s, p, e, kept)
             kept += 1
     if kept < s.table_count[p]:
-        note_table_changed(s, p)
+        install_soon(s, p)
     s.table_count[p] = kept
 
 
@@ -282,7 +282,7 @@ def remove_expired(s: State, p: int) -> None:
                 move_entry(s, p, e, kept)
             kept += 1
     if kept < s.table_count[p]:
-        note_table_changed(s, p)
+        install_soon(s, p)
     s.table_count[p] = kept
 
 
@@ -303,7 +303,7 @@ def replace_source(
     make room; a box that finds none even so joins an entry of its own neighbour, or is counted as
     refused.
     """
-    note_table_changed(s, p)
+    install_soon(s, p)
     remove_source(s, p, source)
     for i in range(first, first + count):
         if s.table_count[p] == s.table.shape[1] and not make_room(s, p):

@@ -58,10 +58,10 @@ WANTED, MOVES_FROM, MOVED_IN, OLD_PREDECESSOR, OLD_SUCCESSOR = 0, 1, 2, 3, 4
 GREETINGS, SEAT_WORDS = 5, 6
 
 # Words of `State.rest` (see `resting`): the level at which a peer rests; how many turns in a row it
-# is to have; the last round in which it asks its fingers in any case; whether its routing table is
-# another than at its last installation; the last round in which anybody was heard of; and the round
+# is to have; the last round in which it asks its fingers in any case; whether anything has changed
+# that its installations follow from; the last round in which anybody was heard of; and the round
 # since which a neighbour that has failed may have missed what it was sent, 0 for none.
-LEVEL, AWAKE, FINGERS_UNTIL, TABLE_CHANGED, HEARD_IN, MISSED_SINCE, REST_WORDS = range(7)
+LEVEL, AWAKE, FINGERS_UNTIL, INSTALLS_SOON, HEARD_IN, MISSED_SINCE, REST_WORDS = range(7)
 
 # Columns of `State.counters`: things that happen to a peer and that its owner should know.
 FALSE_POSITIVES = 0  # events taken from a tree, the first time, that nothing here wanted

@@ -51,7 +51,7 @@ from gossamer.protocol.peer.state.links import (
     write_link,
     write_own_descriptor,
 )
-from gossamer.protocol.peer.state.resting import asks_fingers, turn_number
+from gossamer.protocol.peer.state.resting import asks_fingers, install_soon, turn_number
 from gossamer.protocol.peer.state.state import MALFORMED, State
 from gossamer.protocol.peer.topology.utility import AFTER, BEFORE, side_distance
 
@@ -216,12 +216,14 @@ def set_finger(s: State, p: int, side: int, level: int, words: Words, at: int) -
     below = reach(s, p, side, level - 1)
     other = reach(s, p, AFTER + BEFORE - side, level - 1)
     if below < 0 or other < 0 or away <= below or away + other >= RING:
+        install_soon(s, p)
         s.links[p, slot] = -1
         settle_ring(s, p)
         return
     if held >= 0:
         # Friends and small-world links give way: with an empty level all above it would be lost.
         if held < 2 * s.params.ring_links or s.params.chosen_links <= held < slot:
+            install_soon(s, p)
             s.links[p, slot] = -1
             settle_ring(s, p)
             return

@@ -57,6 +57,8 @@ from gossamer.protocol.peer.state.links import (
 from gossamer.protocol.peer.state.lookup import (
     handle_of_slot,
 )
+from gossamer.protocol.peer.state.resting import may_rest
+from gossamer.protocol.peer.state.routing_table import source_of
 from gossamer.protocol.peer.state.state import (
     MALFORMED,
     WANTED,
@@ -242,11 +244,24 @@ def finger_end(s: State) -> Any:
 
 @rule
 def tell_neighbours(s: State, p: int, left: int, out: Outbox) -> None:
-    """Tell every neighbour of the new place, and whom ``p`` stood among where it has left."""
+    """Tell every neighbour of the new place, and whom ``p`` stood among where it has left.
+
+    Who rests would not find out for long: then those are told, too, who ask for something here and
+    are no neighbours.
+    """
     ring = 2 * s.params.ring_links
     for k in range(first_left_slot(s)):
         if s.links[p, k] >= 0:
             send_moved(s, p, handle_of_slot(s, p, k), left, ring, out)
+    told = 0
+    for e in range(s.table_count[p] if may_rest(s) else 0):
+        source = source_of(s, p, e)
+        is_known = slot_of(s, p, source) >= 0
+        for other in range(e):
+            is_known = is_known or source_of(s, p, other) == source
+        if not is_known and told < s.links.shape[1]:
+            told += 1
+            send_moved(s, p, source, left, ring, out)
 
 
 @rule

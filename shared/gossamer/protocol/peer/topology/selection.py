@@ -26,7 +26,7 @@ from gossamer.protocol.peer.state.links import (
     settle_ring,
     slot_of,
 )
-from gossamer.protocol.peer.state.resting import may_rest, stir
+from gossamer.protocol.peer.state.resting import install_soon, may_rest, stir
 from gossamer.protocol.peer.state.state import State
 from gossamer.protocol.peer.topology.fingers import draw_offsets, offset_distance
 from gossamer.protocol.peer.topology.utility import (
@@ -330,6 +330,7 @@ def write_selection(s: State, p: int, words: Words, at: int) -> None:
     slots = s.params.chosen_links
     size = s.link_profile.shape[2]
     if may_rest(s):
+        install_soon(s, p)
         note_new_on_ring(s, p)
     for k in range(slots):
         source = work.seat_source[k]

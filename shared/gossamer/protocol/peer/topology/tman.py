@@ -39,12 +39,13 @@ from gossamer.protocol.peer.state.links import (
     handle_in,
     is_off_ring,
     is_refused,
+    note_arc,
     note_asked,
     slot_of,
     write_link,
     write_own_descriptor,
 )
-from gossamer.protocol.peer.state.resting import is_turn
+from gossamer.protocol.peer.state.resting import is_turn, may_rest
 from gossamer.protocol.peer.state.state import LINK_PLACES, MALFORMED, State
 from gossamer.protocol.peer.topology.consistency import stir_if_inconsistent
 from gossamer.protocol.peer.topology.sampling_records import SAMPLING
@@ -230,6 +231,8 @@ def is_news_of_neighbour(
     held = s.link_profile[index(p), index(k), IDENTIFIER]
     if held != profile[index(at + IDENTIFIER)] or s.work.link_utility[k] != utility:
         return True
+    if may_rest(s):
+        note_arc(s, p, k, profile, at)
     s.links[p, k] = word
     for w in range(s.link_profile.shape[2]):
         s.link_profile[index(p), index(k), index(w)] = profile[index(at + w)]
