@@ -105,7 +105,7 @@ def play(workload: str, nodes: int, rests: list[int], seed: int) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         given = scenario(workload, nodes, Path(folder), seed)
         subscriptions = peers.Subscriptions(kind="random")
-        common = {"seed": seed, "round_s": ROUND_S, "subscriptions": subscriptions}
+        common: dict[str, Any] = {"seed": seed, "round_s": ROUND_S, "subscriptions": subscriptions}
         run = simulate(peers.Scenario(systems=systems, **common, **given))
     measures = summarise(run)["systems"]
     return [

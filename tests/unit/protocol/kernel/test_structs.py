@@ -187,7 +187,13 @@ def test_structs_share_rows(duplicate: Callable[[Sharing], Sharing]) -> None:
 
 def test_the_state_of_peers_keeps_its_small_numbers_together() -> None:
     """As many cache lines a row as their words need; every other array is contiguous."""
-    settings = Settings(small_world_links=2, guest_links=1, suspect_rounds=1, ring_repairs=1)
+    sizes: dict[str, Any] = {
+        "small_world_links": 2,
+        "guest_links": 1,
+        "suspect_rounds": 1,
+        "rest_rounds": 2,
+    }
+    settings = Settings(ring_repairs=1, **sizes)
     state = make_state(settings, 5)
     columns = [name for name in State.__annotations__ if state.is_column(name)]
     assert set(columns) >= {"round", "successor", "predecessor", "primary", "offsets"}

@@ -27,8 +27,8 @@ from gossamer.protocol.peer.record_table.records import (
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING, RING_MASK
+from gossamer.protocol.peer.state.links import AGE_SHIFT
 from gossamer.protocol.peer.state.resting import AWAKE_TURNS, installed_rounds, turn_number
-from gossamer.protocol.peer.state.routing_table import AGE_SHIFT
 from gossamer.protocol.peer.state.state import AWAKE, HEARD_IN, LEVEL, State, make_state
 from gossamer.protocol.peer.topology.consistency import is_lacking
 from support.draws import few_examples
@@ -190,7 +190,7 @@ def test_an_event_sent_is_a_question_and_comes_to_those_below_a_silent_child() -
         hosts.alive[gone] = False
         served = hosts.publish(0, 5, 4 * STEP + 1)
         asked = hosts.state.asked
-        askers = np.flatnonzero(((asked >= 0) & (asked & HANDLE == gone)).any(axis=1))
+        askers = np.flatnonzero(((asked >= 0) & (asked & HANDLE == gone)).any(axis=1)).tolist()
         before = len(hosts.served)
         hosts.rounds(4)
         got = {*served, *(p for p, *_ in hosts.served[before:])}
