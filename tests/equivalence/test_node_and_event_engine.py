@@ -394,17 +394,18 @@ def settings_of(nodes: int, preset: str, **changes: Any) -> Settings:
 
 @on_jumping_clock
 @pytest.mark.parametrize(
-    ("preset", "sampler"),
+    ("preset", "sampler", "rest_rounds"),
     [
-        *(("resilient", "cyclon"), ("kindred", "cyclon")),
-        *(("paper", name) for name in config.SAMPLERS),
+        *(("resilient", "cyclon", 1), ("kindred", "cyclon", 1), ("kindred", "cyclon", 4)),
+        *(("paper", name, 1) for name in config.SAMPLERS),
     ],
 )
-async def test_a_dozen_peers_do_what_rows_do(preset: str, sampler: str) -> None:
+async def test_a_dozen_peers_do_what_rows_do(preset: str, sampler: str, rest_rounds: int) -> None:
     """They join through the first, gossip, subscribe, publish and are served; nothing is lost."""
     async with running() as nursery:
         # Digests are of handles, which mean something to one host only.
-        pair = Pair(12, settings_of(12, preset, sampler=sampler, refresh_rounds=1), nursery)
+        changes = {"sampler": sampler, "refresh_rounds": 1, "rest_rounds": rest_rounds}
+        pair = Pair(12, settings_of(12, preset, **changes), nursery)
         for row in range(1, 12):
             pair.join(row, 0, tick=2 * row)
         for number in range(ROUNDS):

@@ -209,7 +209,7 @@ def test_no_array_of_a_row_holds_handles_that_nobody_knows_of() -> None:
         "guest_rounds clockwise_order constrained subscriptions primary table table_count alarm "
         "event_copies event_rounds event_values event_hops event_next event_heads event_older "
         "delivered_heads delivered_older held got wanted_since delivered delivered_next pending "
-        "load counters work "
+        "load counters work rest "
         "installed_digest kind seed view_size "
         "shuffle_length key draws profile view_profile spare seen merges tells_times active_slots"
     )
