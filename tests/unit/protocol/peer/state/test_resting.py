@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.protocol.kernel.records import FROM, KIND, TO, UNREACHABLE
+from gossamer.protocol.kernel.records import FROM, KIND, TO, UNREACHABLE, make_outbox
 from gossamer.protocol.peer import step as peer
 from gossamer.protocol.peer.record_table.records import (
     EVENT,
@@ -19,6 +19,7 @@ from gossamer.protocol.peer.record_table.records import (
     INSTALL_NEWS,
     INSTALL_TIMER,
     LINK_BROKE,
+    MOVED,
     OVERLAY_TIMER,
     RING_OFFER,
     TMAN_REPLY,
@@ -29,10 +30,19 @@ from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING, RING_MASK
 from gossamer.protocol.peer.state.links import AGE_SHIFT
 from gossamer.protocol.peer.state.resting import AWAKE_TURNS, installed_rounds, turn_number
-from gossamer.protocol.peer.state.state import AWAKE, HEARD_IN, LEVEL, State, make_state
+from gossamer.protocol.peer.state.state import (
+    AWAKE,
+    FINGERS_UNTIL,
+    HEARD_IN,
+    INSTALLS_SOON,
+    LEVEL,
+    State,
+    make_state,
+)
 from gossamer.protocol.peer.topology.consistency import is_lacking
+from gossamer.protocol.peer.topology.placement import tell_neighbours
 from support.draws import few_examples
-from support.overlays import HANDLE, SMALL, Hosts, record
+from support.overlays import HANDLE, SMALL, Hosts, record, written
 
 NODES, REST, RING_LINKS = 12, 8, 2
 STEP = RING // NODES
@@ -173,6 +183,42 @@ def test_what_others_ask_for_is_passed_on_without_a_turn() -> None:
     changed = hosts.state.rest[:, LEVEL] != before
     assert changed[asker]
     assert changed.sum() == 1, "an installation stirs nobody"
+
+
+def test_a_finger_elsewhere_changes_what_is_installed_but_stirs_nobody() -> None:
+    hosts = at_rest()
+    state = hosts.state
+    slot = 2 * RING_LINKS
+    finger = int(state.links[0, slot]) & HANDLE
+    state.sampler.profile[finger, IDENTIFIER] += 1
+    hosts.step(0, record(INSTALL_NEWS, 0, finger, [*hosts.descriptor(finger), 0, 0]))
+    assert state.link_profile[0, slot, IDENTIFIER] == state.sampler.profile[finger, IDENTIFIER]
+    assert state.rest[0, [LEVEL, INSTALLS_SOON]].tolist() == [3, 1]
+    assert state.rest[0, FINGERS_UNTIL] > state.round[0]
+    hosts.tick(0, INSTALL_TIMER)
+    assert state.rest[0, [LEVEL, INSTALLS_SOON]].tolist() == [3, 0]
+
+
+@pytest.mark.parametrize("rest_rounds", [1, REST])
+def test_who_moves_tells_those_who_ask_for_something_at_it_if_they_may_rest(
+    rest_rounds: int,
+) -> None:
+    hosts = overlay(rest_rounds, move_rounds=9)
+    state = hosts.state
+    state.links[:, -2:] = -1  # nobody has moved before
+    hosts.rounds(4)
+    stranger = next(q for q in range(1, NODES) if q not in hosts.neighbours(0))
+    for _ in range(2):
+        entry = int(state.table_count[0])
+        state.table[0, entry] = state.table[0, 0]
+        state.owner[0, entry] = 999 << AGE_SHIFT | stranger
+        state.table_count[0] += 1
+    out = make_outbox(1 << 12)
+    tell_neighbours.interpreted(state, 0, 7, out)
+    told = [int(words[TO]) for words in written(out) if words[KIND] == MOVED]
+    askers = {source for source, *_ in hosts.entries(0)} if rest_rounds > 1 else set()
+    assert (stranger in told) == (rest_rounds > 1)
+    assert sorted(told) == sorted({*hosts.neighbours(0), *askers})
 
 
 def silent(**changes: Any) -> Hosts:
