@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,7 @@ from gossamer.spark.errors import JobError
 from support import made_up_results, spark_results
 
 ALL = 10**9
+GUARD = "spark.driver.maxResultSize"
 RANDOM = np.random.default_rng(5)
 RANGES = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)).map(sorted), max_size=30)
 COLUMNS = st.lists(st.lists(st.tuples(st.integers(-3, 3), st.integers()), max_size=9), max_size=9)
@@ -142,6 +145,27 @@ def test_matches_do_not_depend_on_parts(session: Any, part_points: int) -> None:
     assert sorted(found) == sorted(int(((low <= v) & (v <= high)).sum()) for v in values)
 
 
+@pytest.fixture
+def little_to_the_driver(session: Any) -> Iterator[list[int]]:
+    """Lets Spark refuse all tasks of a job that return 2 MB; rows of each that come as a table."""
+    rows: list[int] = []
+    frames = type(session.range(1))
+    read = frames.toArrow
+    guards = session.sparkContext._jsc.sc().conf()
+    before = guards.get(GUARD)
+    guards.set(GUARD, "2m")
+
+    def counted(frame: Any) -> pa.Table:
+        found = read(frame)
+        rows.append(len(found))
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(frames, "toArrow", counted)
+        yield rows
+    guards.set(GUARD, before)
+
+
 @pytest.mark.parametrize(
     "values",
     [
@@ -149,18 +173,31 @@ def test_matches_do_not_depend_on_parts(session: Any, part_points: int) -> None:
         np.repeat(RANDOM.normal(size=40), 300),
         np.concatenate((np.full(5_000, 2.5), [-1e9, 1e9])),
         np.arange(7.0),
-        np.full(50, -3.0),
         np.array([4.25]),
+        RANDOM.pareto(0.5, 150_000),
+        RANDOM.lognormal(0.0, 8.0, 150_000),
+        np.full(150_000, -3.1),
+        RANDOM.choice([-1e300, 5e-324], 150_000),
     ],
-    ids=["continuous", "repeated", "outlying", "few", "alike", "one"],
+    ids=["continuous", "repeated", "outlying", "few", "one", "pareto", "log", "alike", "two"],
 )
-def test_percentiles_are_those_of_the_whole_order(session: Any, values: Any) -> None:
+def test_percentiles_are_those_of_the_whole_order(
+    session: Any, values: Any, little_to_the_driver: list[int]
+) -> None:
+    """Before, a part in which most values lie went to the driver."""
     found = distribution(session.createDataFrame(pa.table({"value": values})).repartition(3))
     assert found is not None
     ordered = np.sort(values)
     places = [percentile_place(len(ordered), per_cent) for per_cent in PER_CENTS.tolist()]
     assert found.centiles == ordered[places].tolist()
     assert found.mean == pytest.approx(ordered.mean(), rel=1e-12)
+    assert max(little_to_the_driver) <= min(len(np.unique(values)), tallies._PARTS)
+    assert len(little_to_the_driver) <= 6
+
+
+def test_infinity_has_no_mean_and_is_refused(session: Any) -> None:
+    with pytest.raises(JobError, match="holds infinity, expected finite numbers"):
+        distribution(session.createDataFrame(pa.table({"value": [1.0, math.inf]})))
 
 
 def test_values_may_come_with_how_often_and_of_no_rows_there_is_nothing(session: Any) -> None:

@@ -1,13 +1,15 @@
 """Mean and percentiles of a column, exact at any size: executors do it, the driver keeps little.
 
-Three jobs: count, ends and sum; how many values fall into each of some thousand equal parts
-between the ends; and the values, with how often each comes, of those parts that hold a percentile.
-These are a few per cent of the values, unless nearly all lie in one part. Sums are kept as whole
-numbers by exponent, so that the mean does not depend on how rows are spread over tasks.
+Floating-point numbers are in the order of their bits, so that percentiles are found by bits,
+whatever the distribution. A first job finds number, ends and sum; each further one divides what may
+hold a percentile into parts, in which it finds how many values there are, the least and the
+largest, until these are the same. The driver sees some ten thousand parts a job. Sums are kept as
+whole numbers by exponent, so that the mean does not depend on how rows are spread over tasks.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Final
@@ -16,8 +18,10 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from gossamer.sim.study.records import PER_CENTS, percentile_place
+from gossamer.spark.errors import JobError
 
 # How often values come: counted by tasks, added up by Spark, told without the values.
 
@@ -118,16 +122,17 @@ def count_columns(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
         yield pa.RecordBatch.from_arrays(columns, ["name", "value", "times"])
 
 
-# Equal parts between the least and the largest value.
-_PARTS: Final = 4096
+# Parts of a job, about.
+_PARTS: Final = 1 << 15
 _DIGITS: Final = 53
 _HALF: Final = 26
 # Values whose halves add up to less than 2^53.
 _MOST_EXACT: Final = 1 << (_DIGITS - 1 - (_DIGITS - _HALF))
 _COLUMNS: Final = "rows long, low double, high double, exponent int, upper long, lower long"
-_COUNTED: Final = "value double, times long"
-# Counts of batches that are kept before they are added up.
-
+_COUNTED: Final = "part long, times long, low long, high long"
+_OF_PARTS: Final = ("part", "times", "low", "high")
+# All bits of a number but that of its sign.
+_BITS: Final = (1 << 63) - 1
 
 Floats = npt.NDArray[np.float64]
 
@@ -152,16 +157,25 @@ def distribution(values: Any) -> Distribution | None:
         values: a frame of Spark, or a scan: numbers, none of which is null or NaN. A column
             ``times``, if there is one, tells how often each comes.
     """
-    told = values.mapInArrow(sums_of, _COLUMNS).toArrow().to_pylist()
-    rows = sum(one["rows"] for one in told)
+    told = _added(values.mapInArrow(sums_of, _COLUMNS), "exponent", ("rows", "upper", "lower"))
+    rows = sum(told["rows"].to_pylist())
     if rows == 0:
         return None
-    low, high = (bound(one[end] for one in told) for bound, end in ((min, "low"), (max, "high")))
-    mean = float(_total(told) / rows)
-    places = [percentile_place(rows, per_cent) for per_cent in PER_CENTS.tolist()]
-    if low == high:
-        return Distribution(mean, [low] * len(places))
-    return Distribution(mean, _at(values, low, high, places))
+    low, high = pc.min(told["low"]).as_py(), pc.max(told["high"]).as_py()
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise JobError("a column holds infinity, expected finite numbers")
+    places = np.array([percentile_place(rows, per_cent) for per_cent in PER_CENTS.tolist()])
+    ends = ordered_bits(np.array([low, high])).tolist()
+    return Distribution(float(_total(told.to_pylist()) / rows), _at(values, ends, places))
+
+
+def _added(frame: Any, key: str, sums: Sequence[str]) -> pa.Table:
+    """By key, in its order, sums of columns, and the least ``low`` and the largest ``high``."""
+    from pyspark.sql import functions as f
+
+    added = [f.sum(name).alias(name) for name in sums]
+    ends = (f.min("low").alias("low"), f.max("high").alias("high"))
+    return frame.groupBy(key).agg(*added, *ends).toArrow().sort_by(key)
 
 
 def sums_of(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -241,75 +255,74 @@ def _numbers(batch: pa.RecordBatch) -> tuple[Floats, Ints | None]:
     return values, batch["times"].to_numpy() if "times" in batch.schema.names else None
 
 
-@attrs.frozen
-class _Sections:
-    """Equal parts between two numbers, `_PARTS` of them."""
-
-    low: float
-    high: float
-
-    def of(self, values: Floats) -> Ints:
-        """int64[n]: the part of each value."""
-        share = (values - self.low) / (self.high - self.low)
-        return np.minimum((share * _PARTS).astype(np.int64), _PARTS - 1)
-
-
-@attrs.frozen
-class _Counter:
-    """Counts the values of a task in each part."""
-
-    parts: _Sections
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        found = np.zeros(_PARTS, np.int64)
-        for batch in batches:
-            values, times = _numbers(batch)
-            if times is None:
-                found += np.bincount(self.parts.of(values), minlength=_PARTS)
-            else:
-                np.add.at(found, self.parts.of(values), times)
-        hit = np.flatnonzero(found)
-        yield _counted((hit.astype(np.float64), found[hit]))
+def ordered_bits(values: Floats) -> Ints:
+    """int64[n], in the order of float64[n]: the bits of numbers, of negative ones reversed."""
+    bits = (values + 0.0).view(np.int64)  # of -0.0 those of 0.0, which is equal
+    return bits ^ ((bits >> 63) & _BITS)
 
 
 @attrs.frozen(eq=False)
-class _Chosen:
-    """Counts the different values of a task in some of the parts."""
+class _Counter:
+    """Counts the values of a task in parts of intervals, and finds the ends of each part.
 
-    parts: _Sections
-    wanted: npt.NDArray[np.bool_]
+    Attributes:
+        lows, highs: int64[k], ascending: the ends of the intervals, both included, see
+            `ordered_bits`.
+    """
+
+    lows: Ints
+    highs: Ints
+
+    @property
+    def bits(self) -> int:
+        """Of the number of parts of an interval."""
+        return (_PARTS // len(self.lows)).bit_length() - 1
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        kept: list[Counts] = [(np.empty(0), np.empty(0, np.int64))]
+        found = np.zeros(len(self.lows) << self.bits, np.int64)
+        ends = np.full(len(found), _BITS), np.full(len(found), -_BITS)
+        # By how much an interval is too wide for a part a value.
+        widths = (self.highs - self.lows).view(np.uint64)
+        shifts = np.array([max(one.bit_length() - self.bits, 0) for one in widths.tolist()])
         for batch in batches:
             values, times = _numbers(batch)
-            inside = self.wanted[self.parts.of(values)]
-            often = np.ones(len(values), np.int64) if times is None else times
-            kept.append((values[inside], often[inside]))
-            if len(kept) > _MOST_KEPT:
-                kept = [added_up(kept)]
-        yield _counted(added_up(kept))
+            at = ordered_bits(values)
+            place = np.minimum(np.searchsorted(self.highs, at), len(self.highs) - 1)
+            inside = (at >= self.lows[place]) & (at <= self.highs[place])
+            at, place = at[inside], place[inside]
+            within = (at - self.lows[place]).view(np.uint64) >> shifts[place].astype(np.uint64)
+            part = (place << self.bits) + within.astype(np.int64)
+            np.add.at(found, part, 1 if times is None else times[inside])
+            np.minimum.at(ends[0], part, at)
+            np.maximum.at(ends[1], part, at)
+        hit = np.flatnonzero(found)
+        columns = [hit, found[hit], *(one[hit] for one in ends)]
+        yield pa.RecordBatch.from_arrays(list(map(pa.array, columns)), _OF_PARTS)
 
 
-def _counted(counts: Counts) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array(one) for one in counts], ["value", "times"])
+def _at(values: Any, ends: Sequence[int], places: Ints) -> list[float]:
+    """The values at places of the whole order, which has these ends."""
+    # Rows of parts in order: the place of the first value, and the ends.
+    parts = np.array([[0, *ends]])
+    while np.any(is_open := parts[:, 1] < parts[:, 2]):
+        divided = np.concatenate([parts[~is_open], _divided(values, parts[is_open])])
+        divided = divided[np.argsort(divided[:, 0])]
+        parts = divided[np.unique(_part_of(divided, places))]
+    found = parts[_part_of(parts, places), 1]
+    numbers: list[float] = (found ^ ((found >> 63) & _BITS)).view(np.float64).tolist()
+    return numbers
 
 
-def _at(values: Any, low: float, high: float, places: Sequence[int]) -> list[float]:
-    """The values at places of the whole order."""
-    parts = _Sections(low, high)
-    told = values.mapInArrow(_Counter(parts), _COUNTED).toArrow()
-    counts = np.zeros(_PARTS, np.int64)
-    np.add.at(counts, told["value"].to_numpy().astype(np.int64), told["times"].to_numpy())
-    begins = np.cumsum(counts) - counts
-    chosen = np.searchsorted(begins + counts, places, side="right")
-    wanted = np.zeros(_PARTS, np.bool_)
-    wanted[chosen] = True
-    told = values.mapInArrow(_Chosen(parts, wanted), _COUNTED).toArrow()
-    found, times = added_up([(told["value"].to_numpy(), told["times"].to_numpy())])
-    # Parts that were not chosen come before some that were: places are counted among the chosen.
-    kept = np.where(wanted, counts, 0)
-    skipped = begins - (np.cumsum(kept) - kept)
-    among = np.asarray(places) - skipped[chosen]
-    at = np.searchsorted(np.cumsum(times), among, side="right")
-    return [float(value) for value in found[at]]
+def _part_of(parts: Ints, places: Ints) -> Ints:
+    return np.searchsorted(parts[:, 0], places, side="right") - 1
+
+
+def _divided(values: Any, parts: Ints) -> Ints:
+    """The parts of parts that hold a value."""
+    counter = _Counter(parts[:, 1], parts[:, 2])
+    told = _added(values.mapInArrow(counter, _COUNTED), "part", ("times",))
+    part, times, low, high = (told[name].to_numpy() for name in _OF_PARTS)
+    of = part >> counter.bits
+    before = np.cumsum(times) - times
+    first = parts[of, 0] + before - before[np.searchsorted(of, of)]
+    return np.stack([first, low, high], axis=1)

@@ -9,6 +9,7 @@ from fractions import Fraction
 from html import unescape
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import attrs
 import numpy as np
@@ -25,8 +26,8 @@ from gossamer.sim.results.intervals import Value, intervals
 from gossamer.sim.results.plot_style import save
 from gossamer.sim.results.storage.place import LocalPlace
 from gossamer.sim.study.plot import Plot, PlotOptions, plots_as
-from gossamer.sim.study.records import CDF, SERIES
-from gossamer.spark.crunch import crunching, deliveries, folders, page
+from gossamer.sim.study.records import CDF, PER_CENTS, SERIES, percentile_place
+from gossamer.spark.crunch import crunching, deliveries, folders, page, quantiles
 from gossamer.spark.crunch.curves import CURVES_FILE, Curves, CurveWriter, Owner
 from gossamer.spark.crunch.plots import write_plots
 from gossamer.spark.crunch.quantiles import _total, sums_of
@@ -167,6 +168,53 @@ def test_the_sum_is_exact_however_spread(values: list[float], first: int, second
     assert max(row["high"] for row in told) == max(values)
     assert _total(told) == sum(map(Fraction, values))
     assert math.isclose(float(_total(told)), math.fsum(values))
+
+
+@attrs.frozen
+class Tasks:
+    """Batches of several tasks, in place of a frame of Spark."""
+
+    tasks: list[list[pa.RecordBatch]]
+
+    def mapInArrow(self, function: Any, _schema: str) -> list[pa.RecordBatch]:  # noqa: N802
+        return [made for task in self.tasks for made in function(iter(task))]
+
+
+def added(made: list[pa.RecordBatch], key: str, sums: Sequence[str], told: list[int]) -> pa.Table:
+    """What Spark makes of the rows of tasks: those of a key added up."""
+    wanted = [*((name, "sum") for name in sums), ("low", "min"), ("high", "max")]
+    found = pa.Table.from_batches(made).group_by(key).aggregate(wanted)
+    told.append(len(found))
+    named = {name.rpartition("_")[0] or name: found[name] for name in found.column_names}
+    return pa.table(named).sort_by(key)
+
+
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False, allow_subnormal=True)
+CLOSE = st.integers(0, 30).map(lambda steps: float(np.nextafter(1.0, 2.0) ** steps))
+TIMES = st.lists(st.tuples(NUMBERS | CLOSE, st.integers(1, 10**6)), min_size=1, max_size=60)
+
+
+@given(TIMES, st.integers(1, 5), st.sampled_from([128, 1 << 10, 1 << 16]))
+def test_percentiles_of_any_numbers_are_those_of_their_order(
+    values: list[tuple[float, int]], tasks: int, parts: int
+) -> None:
+    """Denormal, negative and far apart, in so few passes that bits are what is gone through."""
+    columns = [{"value": [one], "times": [times]} for one, times in values]
+    batches = [pa.RecordBatch.from_pydict(one) for one in columns]
+    told: list[int] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(quantiles, "_added", lambda made, key, sums: added(made, key, sums, told))
+        patch.setattr(quantiles, "_PARTS", parts)
+        found = quantiles.distribution(Tasks([batches[one::tasks] for one in range(tasks)]))
+    assert found is not None
+    ordered = sorted(values)
+    ends = np.cumsum([times for _, times in ordered])
+    places = [percentile_place(int(ends[-1]), one) for one in PER_CENTS.tolist()]
+    at = np.searchsorted(ends, places, side="right")
+    assert found.centiles == [ordered[one][0] for one in at]
+    total = sum(Fraction(one) * times for one, times in values)
+    assert found.mean == float(total / int(ends[-1]))
+    assert max(told[1:], default=0) <= min(len({one for one, _ in values}), max(parts, 101))
 
 
 def test_columns_have_the_type_that_all_values_have() -> None:
