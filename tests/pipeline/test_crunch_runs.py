@@ -25,6 +25,8 @@ from gossamer.sim.studies.peers.measuring import records
 from gossamer.sim.study.plot import PlotOptions, plots_as
 from gossamer.sim.study.records import empty_table
 from gossamer.spark.commands.cli import app
+from gossamer.spark.crunch import deliveries
+from gossamer.spark.crunch import folders as crunch_folders
 from gossamer.spark.crunch.crunching import Crunched
 from gossamer.spark.crunch.folders import find_runs
 from gossamer.spark.crunch.kept_runs import RUNS_FILE, check_is_appendable
@@ -170,18 +172,15 @@ def test_portions_of_runs_make_equal_tables(session: Any, corpus: Corpus, tmp_pa
     assert len(curves[0]) > 5_000
 
 
-def test_a_sketch_is_near_and_said_to_be_one(session: Any, corpus: Corpus, tmp_path: Path) -> None:
-    sketched = crunch(session, corpus.runs / "5", tmp_path / "sketched", exact_up_to=0)
-    near = figures(sketched)
-    assert near.keys() == {key for key in corpus.values if key[0] == "5"}
-    for key, value in near.items():
-        tolerance = 0.01 if key[2].startswith("delay") else 0.0
-        assert value == pytest.approx(corpus.values[key], abs=tolerance, nan_ok=True), key
-    (note,) = [note for note in sketched.notes if "Sketched" in note]
-    assert "delay_p99_s" in note
-    # Few delays are counted exactly.
-    found = crunch(session, corpus.runs / "3", tmp_path / "few", exact_up_to=0)
-    assert {one.method for one in found.values} == {"exact", "summary"}
+def test_many_delays_are_exact_in_parts(session: Any, corpus: Corpus, tmp_path: Path) -> None:
+    """No task gets all counts of a system where they are many; the same is found."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(deliveries, "_MOST_TOGETHER", 50)
+        found = figures(crunch(session, corpus.runs / "5", tmp_path / "parts", exact_up_to=0))
+    wanted = {key: value for key, value in corpus.values.items() if key[0] == "5"}
+    means = {key: wanted.pop(key) for key in list(wanted) if key[2] == "delay_mean_s"}
+    assert {key: found.pop(key) for key in means} == pytest.approx(means, rel=1e-14)
+    assert found == pytest.approx(wanted, rel=0, abs=0, nan_ok=True)
 
 
 def empty_run() -> records.RunRecord:
@@ -273,6 +272,24 @@ def test_what_cannot_be_read_is_refused_first(
     (tmp_path / "none").mkdir()
     with pytest.raises(ResultsError, match="holds no results"):
         find_runs([tmp_path / "none"])
+
+
+def test_footers_of_many_tables_are_read_by_tasks(
+    session: Any, corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same is found, and told of what is damaged; the driver opens no table."""
+    with monkeypatch.context() as patch:
+        patch.setattr(crunch_folders, "_MOST_FOOTERS", 0)
+        patch.setattr(crunch_folders, "opened_table", None)
+        patch.setattr(deliveries, "opened_table", None)
+        found = crunch(session, corpus.runs, tmp_path / "out")
+        for name in ("measures.csv", "runs.json"):
+            assert (tmp_path / "out" / name).read_bytes() == (corpus.out / name).read_bytes()
+        assert found.notes == corpus.found.notes
+        spoil(write_runs(tmp_path / "runs", 1) / DELIVERIES, {"hops": None})
+        with pytest.raises(JobError, match=r"baseline/deliveries\.parquet has no column hops, exp"):
+            crunch(session, tmp_path / "runs", tmp_path / "none")
+    assert not (tmp_path / "none").exists()
 
 
 def test_a_system_without_tables_is_known_by_its_summary_alone(tmp_path: Path) -> None:

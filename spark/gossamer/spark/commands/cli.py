@@ -213,7 +213,7 @@ def crunch(
         whole_option(
             "--exact-up-to",
             low=0,
-            help="Deliveries up to which percentiles of delays are exact, not sketched.",
+            help="Rows of a workload up to which matches of all events are counted.",
         ),
     ] = 10_000_000,
     partition_by: Annotated[

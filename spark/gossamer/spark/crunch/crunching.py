@@ -5,7 +5,7 @@ intervals.parquet, .csv     mean and 95 % interval over the seeds of each condit
 comparisons.parquet, .csv   pairs of systems: differences, intervals, effect sizes
 curves.parquet              distributions (percentiles, Lorenz curves) and series of each system
 claims.json, checks.*       claims that were to be checked, checks with intervals
-crunch.json                 what was crunched, which figures are sketches, notes
+crunch.json                 what was crunched, how values were found, notes
 runs.json                   all runs, so that others can be added
 lineage.json                command, versions, and the runs with their own lineage
 plots/, report.html         the same for people
@@ -36,16 +36,19 @@ from gossamer.sim.results.intervals import (
     intervals,
 )
 from gossamer.sim.results.storage.place import AnyPlace, LocalPlace, Place, as_place
-from gossamer.sim.study.records import MEASURE
+from gossamer.sim.study.records import MEASURE, Expected
 from gossamer.spark.crunch.curves import CURVES_FILE, Curves, CurveWriter, Owner
-from gossamer.spark.crunch.deliveries import EXACT, ROW_SCHEMA, SKETCH, as_table, delivery_rows
+from gossamer.spark.crunch.deliveries import EXACT, ROW_SCHEMA, as_table, delivery_rows
 from gossamer.spark.crunch.folders import (
     OTHERS,
     WORKLOADS,
+    Footer,
     Run,
     SystemTables,
+    check_file,
     rows_of,
     summary_rows,
+    with_footers,
 )
 from gossamer.spark.crunch.kept_runs import (
     MEASURES,
@@ -77,6 +80,14 @@ _PORTION: Final = 500
 _VALUES_A_TIME: Final = 10_000
 # Runs that every worker looks at first.
 _LOOKED_AT: Final = 64
+_FOOTERS: Final = pa.schema(
+    [
+        ("number", pa.int64()),
+        ("rows", pa.int64()),
+        ("row_groups", pa.int64()),
+        ("lacking", pa.list_(pa.string())),
+    ]
+)
 
 
 @attrs.frozen(kw_only=True)
@@ -123,8 +134,7 @@ def crunch_results(
         runs: what `find_runs` found.
         out: the folder; on any error it is as it was, or not made.
         plots: whether to draw.
-        exact_up_to: deliveries up to which percentiles of delays are exact, see `deliveries`, and
-            rows of workloads, see `workloads`.
+        exact_up_to: rows of a workload up to which matches are counted for all events.
         claims: of the Vinifera paper that are checked, see `claims`; not of appended runs.
         partition_by: keys by whose values tables are in folders, see `kept.folders_of`; None: by
             those that they are by, or none.
@@ -142,7 +152,7 @@ def crunch_results(
     with _folder(place, append) as (before, folder), sent_folder(folder) as here:
         kept = Kept() if before is None else read_kept(before)
         keys = chosen_keys(kept, partition_by)
-        fresh = kept.without_known(runs)
+        fresh = _checked(session, kept.without_known(runs))
         kept = kept.numbered(
             1 + max((one.number for run in fresh for one in run.systems), default=-1)
         )
@@ -209,7 +219,6 @@ def _found(
         _require_seen(session, systems)
     runs = [*kept.runs, *known(fresh)]
     owners, repeated = _without_repetitions(runs)
-    exact = sum(system.deliveries for system in systems) <= exact_up_to
     values: list[Value] = []
     for rows in kept.measures():
         values += _values(rows, owners)
@@ -218,7 +227,7 @@ def _found(
             curves.write(rows)
         for begin in range(0, len(fresh), _PORTION):
             portion = fresh[begin : begin + _PORTION]
-            rows = _rows(session, portion, exact_up_to, exact)
+            rows = _rows(session, portion, exact_up_to)
             is_measure = pc.equal(rows["part"], MEASURE)
             values += _values(rows.filter(is_measure), owners)
             curves.write(rows.filter(pc.invert(is_measure)))
@@ -226,23 +235,53 @@ def _found(
     return _crunched(runs, values, Curves(LocalPlace(here / CURVES_FILE), conditions), repeated)
 
 
-def _rows(session: Any, runs: Sequence[Run], exact_up_to: int, exact: bool) -> pa.Table:
+def _rows(session: Any, runs: Sequence[Run], exact_up_to: int) -> pa.Table:
     """All that a portion of the runs tells: a table of `ROW_SCHEMA`.
 
     Args:
         session: of Spark.
         runs: the portion.
         exact_up_to: rows of workloads up to which matches are counted for all events.
-        exact: whether delays are counted, however many different ones there are.
     """
     systems = [system for run in runs for system in run.systems]
     with job_errors("crunching"), watched(session, "tables"):
         small = _small_tables(session, systems)
     with job_errors("crunching deliveries"), watched(session, "deliveries"):
-        large = delivery_rows(session, systems, exact=exact)
+        large = delivery_rows(session, systems)
     with job_errors("crunching workloads"), watched(session, "workloads"):
         workloads = workload_rows(session, systems, exact_up_to)
     return pa.concat_tables([small, large, workloads, _summaries(runs)])
+
+
+def _checked(session: Any, runs: Sequence[Run]) -> list[Run]:
+    """Runs whose tables are checked, by tasks where that has not been done yet."""
+
+    def read(files: Sequence[tuple[Place, Expected]]) -> Sequence[Footer]:
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        if not files:
+            return []
+        numbers = session.range(0, len(files), 1, min(len(files), _TASKS_A_SLOT * slots(session)))
+        checker = _Checker([(file.absolute(), expected) for file, expected in files])
+        told = numbers.mapInArrow(checker, from_arrow_schema(_FOOTERS)).toArrow()
+        return [Footer(**one) for one in told.sort_by("number").drop_columns("number").to_pylist()]
+
+    with job_errors("checking tables"), watched(session, "tables"):
+        return with_footers(runs, read)
+
+
+@attrs.frozen
+class _Checker:
+    """Reads the footers of the files whose numbers a task gets."""
+
+    files: Sequence[tuple[Place, Expected]]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            numbers = batch.column(0).to_pylist()
+            told = [attrs.asdict(check_file(*self.files[one])) for one in numbers]
+            rows = [{"number": one, **found} for one, found in zip(numbers, told, strict=True)]
+            yield pa.RecordBatch.from_pylist(rows, schema=_FOOTERS)
 
 
 @attrs.frozen
@@ -342,15 +381,10 @@ def _crunched(
     runs: Sequence[KnownRun], values: list[Value], curves: Curves, repeated: int
 ) -> Crunched:
     values.sort(key=lambda one: (one.run, one.system, one.measure))
-    sketched, sampled = (
-        sorted({one.measure for one in values if one.method == method})
-        for method in (SKETCH, SAMPLE)
-    )
+    sampled = sorted({one.measure for one in values if one.method == SAMPLE})
     notes = [*notes_on(runs)]
     if repeated:
         notes.append(f"{repeated} systems were run again with the same seed: left out.")
-    if sketched:
-        notes.append(f"Sketched, not exact: {', '.join(sketched)}.")
     if sampled:
         notes.append(f"Of a sample of {SAMPLED_EVENTS:,} events: {', '.join(sampled)}.")
     return Crunched(

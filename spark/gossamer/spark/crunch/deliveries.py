@@ -2,8 +2,8 @@
 
 Tasks read row groups and count deliveries by value: how many took so many hops and so long. From
 these counts every percentile follows exactly, and there are few of them as long as delays are whole
-rounds. Where there are many deliveries of many different delays, percentiles of delays are sketched
-(Greenwald and Khanna, as Spark has it), of a rank that is wrong by less than one in ten thousand.
+rounds: then a task puts those of a system together. Of a system of many different delays these stay
+where they are, and are found as quantities of workloads are (see `quantiles`).
 """
 
 from __future__ import annotations
@@ -22,15 +22,14 @@ from gossamer.sim.errors import ResultsError
 from gossamer.sim.results.storage.place import Place
 from gossamer.sim.study.records import CDF, MEASURE, PER_CENTS, Row, percentile
 from gossamer.spark.crunch.folders import SystemTables
+from gossamer.spark.crunch.quantiles import distribution
 from gossamer.spark.handover import Mark
 from gossamer.spark.session import slots
 from gossamer.spark.storage.frames import opened_table, unreadable
 
-EXACT, SKETCH = "exact", "sketch"
-
-# Share of the deliveries of a row group up to which their different values are few.
-_FEW: Final = 0.05
-SKETCH_ACCURACY: Final = 10_000
+EXACT: Final = "exact"
+# Counts of a system up to which one task puts them together.
+_MOST_TOGETHER: Final = 1 << 20
 _CENTILES: Final = (50, 90, 95, 99, 100)
 _TASKS_A_SLOT: Final = 8
 
@@ -55,25 +54,35 @@ ROW_SCHEMA: Final = pa.schema(
 )
 
 
-def delivery_rows(session: Any, systems: Sequence[SystemTables], *, exact: bool) -> pa.Table:
+def delivery_rows(session: Any, systems: Sequence[SystemTables]) -> pa.Table:
     """Measures and distributions of the deliveries of systems: a table of `ROW_SCHEMA`.
+
+    What is found of a system does not depend on the others.
 
     Args:
         session: of Spark. All its workers need to see the tables.
         systems: whose; those without any deliveries have no rows in the result.
-        exact: whether every delay is counted, although there may be many different ones.
     """
     groups = [
         _Group(number=one.number, folder=one.folder, mark=one.mark, place=place)
         for one in systems
-        if one.deliveries
-        for place in range(_row_groups(one))
+        for place in range(one.row_groups)
     ]
     if not groups:
         return ROW_SCHEMA.empty_table()
-    if exact or _have_few_delays(groups):
-        return _exact(_read(session, groups, _Counter(groups, with_delays=True)))
-    return _sketched(session, groups)
+    counts = _counts(session, groups).persist()
+    try:
+        sizes = counts.groupBy("system").count().collect()
+        large = sorted(row["system"] for row in sizes if row["count"] > _MOST_TOGETHER)
+        is_large = counts["system"].isin(large)
+        tables = [_together(counts.where(~is_large))]
+        if large:
+            tables.append(_together(_without_delays(counts.where(is_large))))
+        tables += [_delays(counts.where(counts["system"] == one), one) for one in large]
+    finally:
+        counts.unpersist()
+    keys = [(name, "ascending") for name in ("system", "part", "name", "x")]
+    return pa.concat_tables(tables).sort_by(keys)
 
 
 @attrs.frozen(kw_only=True)
@@ -85,8 +94,8 @@ class _Group:
     mark: Mark
     place: int
 
-    def deliveries(self, with_delays: bool) -> pa.Table:
-        """Hops, tree hops and delay of each; null where that is not known, or not asked for."""
+    def deliveries(self) -> pa.Table:
+        """Hops, tree hops and delay of each; null where that is not known."""
         file = self.folder / "deliveries.parquet"
         self.mark.check()
         try:
@@ -98,8 +107,7 @@ class _Group:
             raise ResultsError(file, unreadable(file, error, "is damaged")) from None
         rows = len(read)
         hops = (_column(read, name, pa.int32()) for name in ("hops", "tree_hops"))
-        delays = self._delays(read) if with_delays else pa.nulls(rows, pa.float64())
-        columns = [pa.array(np.full(rows, self.number, np.int32)), *hops, delays]
+        columns = [pa.array(np.full(rows, self.number, np.int32)), *hops, self._delays(read)]
         return pa.table(columns, names=COUNT_SCHEMA.names[:-1])
 
     def _delays(self, read: pa.Table) -> Any:
@@ -155,26 +163,11 @@ class _Counter:
     """Counts deliveries by value, row group by row group."""
 
     groups: Sequence[_Group]
-    with_delays: bool
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from counted(self.groups[number].deliveries(self.with_delays)).to_batches()
-
-
-@attrs.frozen
-class _Delays:
-    """The delays of all deliveries."""
-
-    groups: Sequence[_Group]
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                table = self.groups[number].deliveries(with_delays=True)
-                chosen = table.select(["system", "delay"]).drop_null()
-                yield from chosen.combine_chunks().to_batches()
+                yield from counted(self.groups[number].deliveries()).to_batches()
 
 
 def counted(deliveries: pa.Table) -> pa.Table:
@@ -186,56 +179,38 @@ def counted(deliveries: pa.Table) -> pa.Table:
     )
 
 
-def _row_groups(system: SystemTables) -> int:
-    with opened_table(system.folder / "deliveries.parquet") as opened:
-        return int(opened.metadata.num_row_groups)
-
-
-def _have_few_delays(groups: Sequence[_Group]) -> bool:
-    """Whether the first row group of each system has few different delays."""
-    first = {group.number: group for group in reversed(groups)}
-    tables = (group.deliveries(with_delays=True) for group in first.values())
-    return all(pc.count_distinct(table["delay"]).as_py() <= _FEW * len(table) for table in tables)
-
-
-def _read(session: Any, groups: Sequence[_Group], reader: Any, schema: Any = COUNT_SCHEMA) -> Any:
-    """What a reader makes of row groups, as a data frame."""
+def _counts(session: Any, groups: Sequence[_Group]) -> Any:
+    """The counts of row groups, as a data frame."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     tasks = min(len(groups), _TASKS_A_SLOT * slots(session))
     numbers = session.range(0, len(groups), 1, tasks)
-    return numbers.mapInArrow(reader, from_arrow_schema(schema))
+    return numbers.mapInArrow(_Counter(groups), from_arrow_schema(COUNT_SCHEMA))
 
 
-def _exact(counts: Any) -> pa.Table:
+def _together(counts: Any) -> pa.Table:
+    """What the counts of systems tell, those of each put together by a task."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     made = counts.groupBy("system").applyInArrow(_rows_of_counts, from_arrow_schema(ROW_SCHEMA))
-    return _sorted(made.toArrow())
+    return made.toArrow().cast(ROW_SCHEMA)
 
 
-def _sketched(session: Any, groups: Sequence[_Group]) -> pa.Table:
-    """Hops exactly, percentiles of delays by sketches."""
-    from pyspark.sql import functions as f
+def _without_delays(counts: Any) -> Any:
+    """The counts by hops alone."""
+    added = counts.groupBy("system", "hops", "tree_hops").agg({"count": "sum"})
+    none = "cast(null as double) as delay"
+    return added.selectExpr("system", "hops", "tree_hops", none, "`sum(count)` as count")
 
-    tables = [_exact(_read(session, groups, _Counter(groups, with_delays=False)))]
-    schema = pa.schema([COUNT_SCHEMA.field("system"), COUNT_SCHEMA.field("delay")])
-    wanted = [per_cent / 100 for per_cent in (*_CENTILES, *PER_CENTS.tolist())]
-    sketches = _read(session, groups, _Delays(groups), schema).groupBy("system")
-    for found in sketches.agg(
-        f.percentile_approx("delay", wanted, SKETCH_ACCURACY).alias("centiles"),
-        f.avg("delay").alias("mean"),
-        f.max("delay").alias("most"),
-    ).collect():
-        rows = [Row(MEASURE, "delay_mean_s", 0.0, found["mean"])]
-        for per_cent, value in zip(_CENTILES, found["centiles"], strict=False):
-            name = "delay_max_s" if per_cent == 100 else f"delay_p{per_cent}_s"
-            rows.append(Row(MEASURE, name, 0.0, found["most"] if per_cent == 100 else value))
-        curve = found["centiles"][len(_CENTILES) :]
-        for per_cent, value in zip(PER_CENTS.tolist(), curve, strict=True):
-            rows.append(Row(CDF, "delay", float(per_cent), value))
-        tables.append(as_table(found["system"], rows, SKETCH))
-    return _sorted(pa.concat_tables(tables))
+
+def _delays(counts: Any, system: int) -> pa.Table:
+    """What the delays of one system tell."""
+    known = counts.where("delay is not null and not isnan(delay)")
+    found = distribution(known.selectExpr("delay as value", "count as times"))
+    if found is None:
+        return ROW_SCHEMA.empty_table()
+    rows = list(_told("delay", "_s", "delay", found.mean, found.centiles))
+    return as_table(system, rows, EXACT)
 
 
 def _rows_of_counts(counts: pa.Table) -> pa.Table:
@@ -262,14 +237,20 @@ def count_rows(columns: Mapping[str, npt.NDArray[Any]]) -> Iterator[Row]:
         if len(values) == 0:
             continue
         mean = float((values * times).sum() / times.sum())
-        yield Row(MEASURE, f"{measure}_mean{unit}", 0.0, mean)
-        for per_cent in _CENTILES:
-            name = "max" if per_cent == 100 else f"p{per_cent}"
-            value = counted_percentile(values, times, per_cent)
-            yield Row(MEASURE, f"{measure}_{name}{unit}", 0.0, value)
-        for per_cent in PER_CENTS.tolist():
-            value = counted_percentile(values, times, per_cent)
-            yield Row(CDF, curve, float(per_cent), value)
+        centiles = [counted_percentile(values, times, one) for one in PER_CENTS.tolist()]
+        yield from _told(measure, unit, curve, mean, centiles)
+
+
+def _told(
+    measure: str, unit: str, curve: str, mean: float, centiles: Sequence[float]
+) -> Iterator[Row]:
+    """The rows of a column of which the mean and every per cent are known."""
+    yield Row(MEASURE, f"{measure}_mean{unit}", 0.0, mean)
+    for per_cent in _CENTILES:
+        name = "max" if per_cent == 100 else f"p{per_cent}"
+        yield Row(MEASURE, f"{measure}_{name}{unit}", 0.0, centiles[per_cent])
+    for per_cent, value in zip(PER_CENTS.tolist(), centiles, strict=True):
+        yield Row(CDF, curve, float(per_cent), value)
 
 
 def _merged(
@@ -309,8 +290,3 @@ def as_table(system: int, rows: Sequence[Row], method: str) -> pa.Table:
         },
         schema=ROW_SCHEMA,
     )
-
-
-def _sorted(table: pa.Table) -> pa.Table:
-    keys = [(name, "ascending") for name in ("system", "part", "name", "x")]
-    return table.cast(ROW_SCHEMA).sort_by(keys)

@@ -14,11 +14,11 @@ from gossamer.sim.results.intervals import Condition
 from gossamer.sim.results.results import SUMMARY_FILE, read_results
 from gossamer.sim.results.storage.place import AnyPlace, LocalPlace, Place, as_place
 from gossamer.sim.results.storage.workloads import WORKLOAD_FILE
-from gossamer.sim.study.records import MEASURE, REAL, TEXT, Expected, Row
+from gossamer.sim.study.records import MEASURE, REAL, TEXT, WHOLE, Expected, Row
 from gossamer.sim.study.scenarios import study_of_kind, study_of_values
 from gossamer.spark.handover import Mark, mark_of
 from gossamer.spark.storage.frames import opened_table, unreadable
-from gossamer.spark.workload.writing import check_table, read_description
+from gossamer.spark.workload.writing import read_description
 
 # The tables of one system, which its study expects: checked against that, and what they tell.
 #
@@ -47,15 +47,29 @@ def expected_tables(scenario: Mapping[str, Any]) -> tuple[str, Mapping[str, Expe
     return (study.kind, study.tables) if study.tables else (OTHERS, {})
 
 
-def check_file(file: Place, expected: Expected) -> tuple[int, tuple[str, ...]]:
-    """Rows of a table, and the welcome columns that it lacks.
+@attrs.frozen
+class Footer:
+    """What the footer of a table's file tells.
+
+    Attributes:
+        rows, row_groups: how many it has.
+        lacking: the welcome columns that it lacks.
+    """
+
+    rows: int
+    row_groups: int
+    lacking: Sequence[str] = ()
+
+
+def check_file(file: Place, expected: Expected) -> Footer:
+    """What a table's file has of what is expected.
 
     Raises:
         ResultsError: it is missing, damaged, or a column is missing or of another type.
     """
     try:
         with opened_table(file) as opened:
-            schema, rows = opened.schema_arrow, opened.metadata.num_rows
+            schema, told = opened.schema_arrow, opened.metadata
     except FileNotFoundError:
         raise ResultsError(file, "does not exist, expected a table of the results") from None
     except (pa.ArrowException, OSError) as error:
@@ -70,14 +84,21 @@ def check_file(file: Place, expected: Expected) -> tuple[int, tuple[str, ...]]:
             found = schema.field(name).type
             raise ResultsError(file, f"has a column {name} of {found}, expected {kind}")
     lacking = tuple(name for name in expected.welcome if name not in schema.names)
-    return rows, lacking
+    return Footer(told.num_rows, told.num_row_groups, lacking)
 
 
 def _fits(kind: pa.DataType, expected: str) -> bool:
     if expected == TEXT:
         return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-    whole = pa.types.is_integer(kind)
-    return bool(whole or (expected == REAL and pa.types.is_floating(kind)))
+    if expected in (WHOLE, REAL):
+        whole = pa.types.is_integer(kind)
+        return bool(whole or (expected == REAL and pa.types.is_floating(kind)))
+    return _bare(str(kind)) == _bare(expected)
+
+
+def _bare(kind: str) -> str:
+    """A type without the names of items of lists, which writers of Parquet choose themselves."""
+    return kind.replace("element:", "item:").replace(" not null", "")
 
 
 def rows_of(kind: str, folder: Place) -> Iterator[Row]:
@@ -109,6 +130,23 @@ def summary_rows(measures: Mapping[str, Any]) -> Iterator[Row]:
 
 
 @attrs.frozen(kw_only=True)
+class Files:
+    """A table of a system: one file of a run, all in a folder of a workload.
+
+    Attributes:
+        place: of the table.
+        files: the files, as users name them.
+        expected: of each of them.
+        rows: that the workload tells of; None of a run.
+    """
+
+    place: Place
+    files: Sequence[Place]
+    expected: Expected
+    rows: int | None = None
+
+
+@attrs.frozen(kw_only=True)
 class SystemTables:
     """The tables of one system of one run.
 
@@ -119,9 +157,8 @@ class SystemTables:
         folder: of its tables.
         kind: that of its study, or see `tables`.
         mark: by which tasks tell that they see the same run as this process.
-        deliveries: rows of that table.
-        lacking: columns that are missing, as table.column.
-        table_rows: of a workload, the rows of each table.
+        tables: those that are read, by name.
+        footers: of all files of each table; None until they are read, see `with_footers`.
     """
 
     number: int
@@ -130,9 +167,26 @@ class SystemTables:
     folder: Place
     kind: str
     mark: Mark
-    deliveries: int
-    lacking: tuple[str, ...] = ()
-    table_rows: Mapping[str, int] = attrs.field(factory=dict)
+    tables: Mapping[str, Files]
+    footers: Mapping[str, Sequence[Footer]] | None = None
+
+    @property
+    def row_groups(self) -> int:
+        """Those of the table of deliveries; 0 where that has no rows."""
+        found = (self.footers or {}).get(DELIVERIES, ())
+        return sum(one.row_groups for one in found if one.rows)
+
+    @property
+    def lacking(self) -> tuple[str, ...]:
+        """The columns that are missing, as table.column."""
+        told = ((name, one) for name, found in (self.footers or {}).items() for one in found)
+        return tuple(f"{name}.{column}" for name, one in told for column in one.lacking)
+
+    @property
+    def table_rows(self) -> Mapping[str, int]:
+        """The rows of each table."""
+        told = (self.footers or {}).items()
+        return {name: sum(one.rows for one in found) for name, found in told}
 
 
 @attrs.frozen(kw_only=True)
@@ -155,8 +209,14 @@ class Run:
     digest: str
 
 
+# Files whose footers the driver reads itself, before Spark starts; of more, tasks do.
+_MOST_FOOTERS: Final = 1_000
+
+
 def find_runs(paths: Sequence[AnyPlace]) -> list[Run]:
     """The runs and workloads in these folders, which are such or hold some at any depth.
+
+    Their tables are checked, unless there are too many of them, see `with_footers`.
 
     Raises:
         ResultsError: there is none in one of them, or a run is damaged or of an unknown form.
@@ -172,7 +232,47 @@ def find_runs(paths: Sequence[AnyPlace]) -> list[Run]:
         run = _read(name, folder, number) if is_run else _read_workload(name, folder, number)
         number += len(run.systems)
         runs.append(run)
-    return runs
+    few = sum(1 for _ in _files(runs)) <= _MOST_FOOTERS
+    return with_footers(runs, lambda files: [check_file(*one) for one in files]) if few else runs
+
+
+def with_footers(
+    runs: Sequence[Run], read: Callable[[Sequence[tuple[Place, Expected]]], Sequence[Footer]]
+) -> list[Run]:
+    """The same runs with the footers of their tables, those that have none yet.
+
+    Args:
+        runs: what `find_runs` found.
+        read: the footers of files of which something is expected, in their order.
+
+    Raises:
+        ResultsError: a table is damaged, or lacks columns or rows.
+    """
+    left = iter(read(list(_files(runs))))
+    return [
+        attrs.evolve(run, systems=tuple(_told(one, left) for one in run.systems)) for run in runs
+    ]
+
+
+def _files(runs: Iterable[Run]) -> Iterator[tuple[Place, Expected]]:
+    """All files of which the footers are not known."""
+    for system in (one for run in runs for one in run.systems if one.footers is None):
+        for table in system.tables.values():
+            yield from ((file, table.expected) for file in table.files)
+
+
+def _told(system: SystemTables, left: Iterator[Footer]) -> SystemTables:
+    """A system with its footers, which come next if it has none yet."""
+    if system.footers is not None:
+        return system
+    found = {name: [next(left) for _ in one.files] for name, one in system.tables.items()}
+    told = attrs.evolve(system, footers=found)
+    for name, rows in told.table_rows.items():
+        expected = system.tables[name].rows
+        if expected not in (None, rows):
+            reason = f"has {rows:,} rows, expected {expected:,}"
+            raise ResultsError(system.tables[name].place, reason)
+    return told
 
 
 def _named(paths: Sequence[AnyPlace]) -> Iterator[tuple[str, Place, bool]]:
@@ -256,16 +356,25 @@ def _read_workload(name: str, folder: Place, number: int) -> Run:
         folder=folder.absolute(),
         kind=WORKLOADS,
         mark=mark_of(folder.absolute() / WORKLOAD_FILE),
-        deliveries=0,
-        table_rows={
-            table: check_table(folder, table, one) for table, one in told["tables"].items()
-        },
+        tables={name: _files_of(folder, name, one) for name, one in told["tables"].items()},
     )
     scenario = {"workload": kind, **told["settings"]}
     summary = {"seed": told["seed"], "scenario": scenario, "systems": {kind: {}}}
     return Run(
         name=name, path=folder, summary=summary, systems=(system,), digest=system.mark.digest
     )
+
+
+def _files_of(folder: Place, name: str, told: Mapping[str, Any]) -> Files:
+    """A table of a workload, as its ``workload.json`` tells of it."""
+    try:
+        columns = {one["name"]: one["type"] for one in told["columns"]}
+        rows = int(told["rows"])
+    except (KeyError, TypeError, ValueError):
+        reason = f"does not tell columns and rows of {name}, expected it to"
+        raise ResultsError(folder / WORKLOAD_FILE, reason) from None
+    place = folder / name
+    return Files(place=place, files=place.tables(), expected=Expected(columns), rows=rows)
 
 
 def _system(
@@ -279,12 +388,6 @@ def _system(
     kind, tables = of_study
     if not any((folder / f"{table}.parquet").exists() for table in tables):
         kind, tables = OTHERS, {}  # known by its summary alone
-    deliveries, lacking = 0, []
-    for table, expected in tables.items():
-        rows, missing = check_file(folder / f"{table}.parquet", expected)
-        lacking += [f"{table}.{column}" for column in missing]
-        if table == DELIVERIES:
-            deliveries = rows
     return SystemTables(
         number=number,
         run=run,
@@ -292,8 +395,11 @@ def _system(
         folder=folder.absolute(),
         kind=kind,
         mark=mark,
-        deliveries=deliveries,
-        lacking=tuple(lacking),
+        tables={
+            name: Files(place=file, files=[file], expected=expected)
+            for name, expected in tables.items()
+            for file in [folder / f"{name}.parquet"]
+        },
     )
 
 

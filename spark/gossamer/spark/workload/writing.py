@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -32,7 +32,7 @@ from gossamer.spark.handover import Handed, Handover, SharedFolder, Uploads
 from gossamer.spark.jobs import job_errors, watched
 from gossamer.spark.session import slots
 from gossamer.spark.storage.folders import local_of, new_folder, sent_file
-from gossamer.spark.storage.frames import opened_table, unreadable
+from gossamer.spark.storage.frames import opened_table
 from gossamer.spark.storage.lineage import input_of, lineage_of, write_lineage
 from gossamer.spark.workload.checks import Check, check_workload
 
@@ -280,48 +280,3 @@ def read_description(folder: AnyPlace) -> dict[str, Any]:
         reason = f"is of the kind {told['kind']!r}, {expected}"
         raise ResultsError(place / WORKLOAD_FILE, reason)
     return told
-
-
-def check_table(folder: Place, name: str, told: Mapping[str, Any]) -> int:
-    """The rows of a workload's table.
-
-    Args:
-        folder: of the workload.
-        name: of the table.
-        told: its entry in ``workload.json``.
-
-    Raises:
-        ResultsError: a file is damaged, a column is missing or of another type, or rows are.
-    """
-    try:
-        columns = {one["name"]: one["type"] for one in told["columns"]}
-        expected = int(told["rows"])
-    except (KeyError, TypeError, ValueError):
-        reason = f"does not tell columns and rows of {name}, expected it to"
-        raise ResultsError(folder / WORKLOAD_FILE, reason) from None
-    rows = sum(_check_file(file, columns) for file in (folder / name).tables())
-    if rows != expected:
-        raise ResultsError(folder / name, f"has {rows:,} rows, expected {expected:,}")
-    return rows
-
-
-def _check_file(file: Place, columns: Mapping[str, str]) -> int:
-    try:
-        with opened_table(file) as opened:
-            schema, rows = opened.schema_arrow, int(opened.metadata.num_rows)
-    except (pa.ArrowException, OSError) as error:
-        raise ResultsError(
-            file, unreadable(file, error, "is damaged or no Parquet table")
-        ) from error
-    for name, kind in columns.items():
-        if name not in schema.names:
-            raise ResultsError(file, f"has no column {name}, expected one of {kind}")
-        found = str(schema.field(name).type)
-        if _bare(found) != _bare(kind):
-            raise ResultsError(file, f"has a column {name} of {found}, expected {kind}")
-    return rows
-
-
-def _bare(kind: str) -> str:
-    """A type without the names of items of lists, which writers of Parquet choose themselves."""
-    return kind.replace("element:", "item:").replace(" not null", "")
