@@ -45,6 +45,7 @@ from gossamer.spark.crunch.folders import (
     Footer,
     Run,
     SystemTables,
+    Wanted,
     check_file,
     rows_of,
     summary_rows,
@@ -67,7 +68,7 @@ from gossamer.spark.handover import Mark
 from gossamer.spark.jobs import job_errors, watched
 from gossamer.spark.session import slots
 from gossamer.spark.storage.folders import grown_folder, new_folder, sent_folder
-from gossamer.spark.storage.frames import split_table, unreadable
+from gossamer.spark.storage.frames import by_tasks, split_table, unreadable
 from gossamer.spark.storage.lineage import input_of, lineage_after, lineage_of, write_lineage
 
 if TYPE_CHECKING:
@@ -214,9 +215,6 @@ def _found(
     session: Any, kept: Kept, fresh: Sequence[Run], here: Path, exact_up_to: int
 ) -> Crunched:
     """What earlier and new runs tell, curves written to a folder of this machine."""
-    systems = [system for run in fresh for system in run.systems]
-    with job_errors("crunching"), watched(session, "tables"):
-        _require_seen(session, systems)
     runs = [*kept.runs, *known(fresh)]
     owners, repeated = _without_repetitions(runs)
     values: list[Value] = []
@@ -254,34 +252,23 @@ def _rows(session: Any, runs: Sequence[Run], exact_up_to: int) -> pa.Table:
 
 
 def _checked(session: Any, runs: Sequence[Run]) -> list[Run]:
-    """Runs whose tables are checked, by tasks where that has not been done yet."""
-
-    def read(files: Sequence[tuple[Place, Expected]]) -> Sequence[Footer]:
-        from pyspark.sql.pandas.types import from_arrow_schema
-
-        if not files:
-            return []
-        numbers = session.range(0, len(files), 1, min(len(files), _TASKS_A_SLOT * slots(session)))
-        checker = _Checker([(file.absolute(), expected) for file, expected in files])
-        told = numbers.mapInArrow(checker, from_arrow_schema(_FOOTERS)).toArrow()
-        return [Footer(**one) for one in told.sort_by("number").drop_columns("number").to_pylist()]
-
-    with job_errors("checking tables"), watched(session, "tables"):
-        return with_footers(runs, read)
+    """Runs whose tables are there for all workers, and checked: by tasks where they are not yet."""
+    with job_errors("crunching"), watched(session, "tables"):
+        _require_seen(session, [system for run in runs for system in run.systems])
+        return with_footers(runs, lambda files: _footers(session, files))
 
 
-@attrs.frozen
-class _Checker:
-    """Reads the footers of the files whose numbers a task gets."""
+def _footers(session: Any, files: Sequence[Wanted]) -> list[Footer]:
+    numbered = [(number, file.absolute(), one) for number, (file, one) in enumerate(files)]
+    tasks = _TASKS_A_SLOT * slots(session)
+    told = by_tasks(session, numbered, _footer, _FOOTERS, tasks).toArrow().sort_by("number")
+    return [Footer(**one) for one in told.drop_columns("number").to_pylist()]
 
-    files: Sequence[tuple[Place, Expected]]
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            numbers = batch.column(0).to_pylist()
-            told = [attrs.asdict(check_file(*self.files[one])) for one in numbers]
-            rows = [{"number": one, **found} for one, found in zip(numbers, told, strict=True)]
-            yield pa.RecordBatch.from_pylist(rows, schema=_FOOTERS)
+def _footer(wanted: tuple[int, Place, Expected]) -> Iterator[pa.RecordBatch]:
+    number, file, expected = wanted
+    told = {"number": number, **attrs.asdict(check_file(file, expected))}
+    yield pa.RecordBatch.from_pylist([told], schema=_FOOTERS)
 
 
 @attrs.frozen
@@ -312,40 +299,23 @@ def _require_seen(session: Any, systems: Sequence[SystemTables]) -> None:
     session.range(0, tasks, 1, tasks).mapInArrow(looker, "id long").collect()
 
 
-@attrs.frozen
-class _Reader:
-    """Reads the small tables of the systems whose numbers a task gets."""
-
-    systems: Mapping[int, tuple[str, Place, Mark]]
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                kind, folder, mark = self.systems[number]
-                mark.check()
-                try:
-                    rows = list(rows_of(kind, folder))
-                except (pa.ArrowException, OSError) as error:
-                    reason = unreadable(folder, error, "has a damaged table")
-                    raise ResultsError(folder, reason) from None
-                yield from as_table(number, rows, EXACT).to_batches()
+def _rows_of_tables(one: SystemTables) -> Iterator[pa.RecordBatch]:
+    """What the small tables of a system tell; called in tasks."""
+    one.mark.check()
+    try:
+        rows = list(rows_of(one.kind, one.folder))
+    except (pa.ArrowException, OSError) as error:
+        reason = unreadable(one.folder, error, "has a damaged table")
+        raise ResultsError(one.folder, reason) from None
+    yield from as_table(one.number, rows, EXACT).to_batches()
 
 
 def _small_tables(session: Any, systems: Sequence[SystemTables]) -> pa.Table:
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    read = {
-        one.number: (one.kind, one.folder, one.mark)
-        for one in systems
-        if one.kind not in (OTHERS, WORKLOADS)
-    }
-    if not read:
-        return ROW_SCHEMA.empty_table()
-    tasks = min(len(read), _TASKS_A_SLOT * slots(session))
-    numbers = session.createDataFrame([(number,) for number in read], "system int")
-    made = numbers.repartition(tasks).mapInArrow(_Reader(read), from_arrow_schema(ROW_SCHEMA))
+    read = [one for one in systems if one.kind not in (OTHERS, WORKLOADS)]
+    tasks = _TASKS_A_SLOT * slots(session)
+    made = by_tasks(session, read, _rows_of_tables, ROW_SCHEMA, tasks).toArrow()
     keys = [(name, "ascending") for name in ("system", "part", "name", "x")]
-    return made.toArrow().cast(ROW_SCHEMA).sort_by(keys)
+    return made.cast(ROW_SCHEMA).sort_by(keys)
 
 
 def _summaries(runs: Sequence[Run]) -> pa.Table:

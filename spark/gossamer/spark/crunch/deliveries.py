@@ -8,7 +8,7 @@ where they are, and are found as quantities of workloads are (see `quantiles`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -25,7 +25,7 @@ from gossamer.spark.crunch.folders import SystemTables
 from gossamer.spark.crunch.quantiles import distribution
 from gossamer.spark.handover import Mark
 from gossamer.spark.session import slots
-from gossamer.spark.storage.frames import opened_table, unreadable
+from gossamer.spark.storage.frames import by_tasks, opened_table, unreadable
 
 EXACT: Final = "exact"
 # Counts of a system up to which one task puts them together.
@@ -70,7 +70,8 @@ def delivery_rows(session: Any, systems: Sequence[SystemTables]) -> pa.Table:
     ]
     if not groups:
         return ROW_SCHEMA.empty_table()
-    counts = _counts(session, groups).persist()
+    tasks = _TASKS_A_SLOT * slots(session)
+    counts = by_tasks(session, groups, _Group.counts, COUNT_SCHEMA, tasks).persist()
     try:
         sizes = counts.groupBy("system").count().collect()
         large = sorted(row["system"] for row in sizes if row["count"] > _MOST_TOGETHER)
@@ -94,8 +95,8 @@ class _Group:
     mark: Mark
     place: int
 
-    def deliveries(self) -> pa.Table:
-        """Hops, tree hops and delay of each; null where that is not known."""
+    def counts(self) -> Iterator[pa.RecordBatch]:
+        """How often hops, tree hops and delay come together; null where one is not known."""
         file = self.folder / "deliveries.parquet"
         self.mark.check()
         try:
@@ -108,7 +109,7 @@ class _Group:
         rows = len(read)
         hops = (_column(read, name, pa.int32()) for name in ("hops", "tree_hops"))
         columns = [pa.array(np.full(rows, self.number, np.int32)), *hops, self._delays(read)]
-        return pa.table(columns, names=COUNT_SCHEMA.names[:-1])
+        yield from counted(pa.table(columns, names=COUNT_SCHEMA.names[:-1])).to_batches()
 
     def _delays(self, read: pa.Table) -> Any:
         if "delay_s" in read.column_names:
@@ -158,18 +159,6 @@ def _column(table: pa.Table, name: str, kind: pa.DataType) -> Any:
     return table[name].cast(kind) if name in table.column_names else pa.nulls(len(table), kind)
 
 
-@attrs.frozen
-class _Counter:
-    """Counts deliveries by value, row group by row group."""
-
-    groups: Sequence[_Group]
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield from counted(self.groups[number].deliveries()).to_batches()
-
-
 def counted(deliveries: pa.Table) -> pa.Table:
     """How often each row comes: a table of `COUNT_SCHEMA`."""
     names = COUNT_SCHEMA.names[:-1]
@@ -177,15 +166,6 @@ def counted(deliveries: pa.Table) -> pa.Table:
     return (
         found.rename_columns({"count_all": "count"}).select(COUNT_SCHEMA.names).cast(COUNT_SCHEMA)
     )
-
-
-def _counts(session: Any, groups: Sequence[_Group]) -> Any:
-    """The counts of row groups, as a data frame."""
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    tasks = min(len(groups), _TASKS_A_SLOT * slots(session))
-    numbers = session.range(0, len(groups), 1, tasks)
-    return numbers.mapInArrow(_Counter(groups), from_arrow_schema(COUNT_SCHEMA))
 
 
 def _together(counts: Any) -> pa.Table:

@@ -152,41 +152,37 @@ class SystemTables:
 
     Attributes:
         number: of this system among all that are crunched.
-        run: name of the run, its folder below what was named.
         system: its name.
         folder: of its tables.
         kind: that of its study, or see `tables`.
         mark: by which tasks tell that they see the same run as this process.
         tables: those that are read, by name.
-        footers: of all files of each table; None until they are read, see `with_footers`.
+        footers: of all files of each table; none until they are read, see `with_footers`.
     """
 
     number: int
-    run: str
     system: str
     folder: Place
     kind: str
     mark: Mark
     tables: Mapping[str, Files]
-    footers: Mapping[str, Sequence[Footer]] | None = None
+    footers: Mapping[str, Sequence[Footer]] = attrs.field(factory=dict)
 
     @property
     def row_groups(self) -> int:
         """Those of the table of deliveries; 0 where that has no rows."""
-        found = (self.footers or {}).get(DELIVERIES, ())
-        return sum(one.row_groups for one in found if one.rows)
+        return sum(one.row_groups for one in self.footers.get(DELIVERIES, ()) if one.rows)
 
     @property
     def lacking(self) -> tuple[str, ...]:
         """The columns that are missing, as table.column."""
-        told = ((name, one) for name, found in (self.footers or {}).items() for one in found)
+        told = ((name, one) for name, found in self.footers.items() for one in found)
         return tuple(f"{name}.{column}" for name, one in told for column in one.lacking)
 
     @property
     def table_rows(self) -> Mapping[str, int]:
         """The rows of each table."""
-        told = (self.footers or {}).items()
-        return {name: sum(one.rows for one in found) for name, found in told}
+        return {name: sum(one.rows for one in found) for name, found in self.footers.items()}
 
 
 @attrs.frozen(kw_only=True)
@@ -209,6 +205,8 @@ class Run:
     digest: str
 
 
+# A file whose footer is to be read, and what is expected of it.
+Wanted = tuple[Place, Expected]
 # Files whose footers the driver reads itself, before Spark starts; of more, tasks do.
 _MOST_FOOTERS: Final = 1_000
 
@@ -237,7 +235,7 @@ def find_runs(paths: Sequence[AnyPlace]) -> list[Run]:
 
 
 def with_footers(
-    runs: Sequence[Run], read: Callable[[Sequence[tuple[Place, Expected]]], Sequence[Footer]]
+    runs: Sequence[Run], read: Callable[[Sequence[Wanted]], Sequence[Footer]]
 ) -> list[Run]:
     """The same runs with the footers of their tables, those that have none yet.
 
@@ -248,22 +246,23 @@ def with_footers(
     Raises:
         ResultsError: a table is damaged, or lacks columns or rows.
     """
-    left = iter(read(list(_files(runs))))
+    files = list(_files(runs))
+    left = iter(read(files) if files else ())
     return [
         attrs.evolve(run, systems=tuple(_told(one, left) for one in run.systems)) for run in runs
     ]
 
 
-def _files(runs: Iterable[Run]) -> Iterator[tuple[Place, Expected]]:
+def _files(runs: Iterable[Run]) -> Iterator[Wanted]:
     """All files of which the footers are not known."""
-    for system in (one for run in runs for one in run.systems if one.footers is None):
+    for system in (one for run in runs for one in run.systems if not one.footers):
         for table in system.tables.values():
             yield from ((file, table.expected) for file in table.files)
 
 
 def _told(system: SystemTables, left: Iterator[Footer]) -> SystemTables:
     """A system with its footers, which come next if it has none yet."""
-    if system.footers is not None:
+    if system.footers:
         return system
     found = {name: [next(left) for _ in one.files] for name, one in system.tables.items()}
     told = attrs.evolve(system, footers=found)
@@ -317,7 +316,7 @@ def _read(name: str, folder: Place, number: int) -> Run:
     mark = mark_of(folder.absolute() / SUMMARY_FILE)
     of_study = expected_tables(summary["scenario"])
     systems = tuple(
-        _system(number + place, name, system, folder / system, mark, of_study)
+        _system(number + place, system, folder / system, mark, of_study)
         for place, system in enumerate(summary["systems"])
     )
     kept = _kept(summary, systems)
@@ -351,7 +350,6 @@ def _read_workload(name: str, folder: Place, number: int) -> Run:
     kind = told["kind"]
     system = SystemTables(
         number=number,
-        run=name,
         system=kind,
         folder=folder.absolute(),
         kind=WORKLOADS,
@@ -379,7 +377,6 @@ def _files_of(folder: Place, name: str, told: Mapping[str, Any]) -> Files:
 
 def _system(
     number: int,
-    run: str,
     system: str,
     folder: Place,
     mark: Mark,
@@ -390,7 +387,6 @@ def _system(
         kind, tables = OTHERS, {}  # known by its summary alone
     return SystemTables(
         number=number,
-        run=run,
         system=system,
         folder=folder.absolute(),
         kind=kind,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, unquote
@@ -32,14 +32,44 @@ def read_frame(session: Any, folder: Place, schema: pa.Schema) -> Any:
     """
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    columns = from_arrow_schema(schema)
     address = folder_address(session, folder)
     if address is not None:
-        return session.read.schema(columns).parquet(address)
+        return session.read.schema(from_arrow_schema(schema)).parquet(address)
     files = folder.tables()
-    reader = _Reader(files, schema)
-    numbers = session.range(0, len(files), 1, max(len(files), 1))
-    return numbers.mapInArrow(reader, columns)
+    return by_tasks(session, files, lambda file: _rows(file, schema), schema, len(files))
+
+
+def _rows(file: Place, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    with opened_table(file) as table:
+        for rows in table.iter_batches(_BATCH_ROWS, columns=schema.names):
+            yield rows.select(schema.names).cast(schema)
+
+
+@attrs.frozen
+class _Each:
+    """Gives a function the things whose numbers a task gets."""
+
+    things: Sequence[Any]
+    function: Callable[[Any], Iterable[pa.RecordBatch]]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from self.function(self.things[number])
+
+
+def by_tasks(
+    session: Any,
+    things: Sequence[Any],
+    function: Callable[[Any], Iterable[pa.RecordBatch]],
+    schema: pa.Schema,
+    tasks: int,
+) -> Any:
+    """A frame of what a function makes of each of some things, by so many tasks at most."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    numbers = session.range(0, len(things), 1, max(min(len(things), tasks), 1))
+    return numbers.mapInArrow(_Each(things, function), from_arrow_schema(schema))
 
 
 def folder_address(session: Any, folder: Place, *, to_write: bool = False) -> str | None:
@@ -70,21 +100,6 @@ def has_connector(session: Any, scheme: str) -> bool:
 
 def _escaped(path: str) -> str:
     return re.sub(r"([{}\[\]*?\\])", r"\\\1", path)
-
-
-@attrs.frozen
-class _Reader:
-    """Reads the files whose numbers a task gets."""
-
-    files: Sequence[Place]
-    schema: pa.Schema
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                with opened_table(self.files[number]) as table:
-                    for rows in table.iter_batches(_BATCH_ROWS, columns=self.schema.names):
-                        yield rows.select(self.schema.names).cast(self.schema)
 
 
 def opened_table(file: Place) -> Any:

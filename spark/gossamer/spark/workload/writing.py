@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -32,7 +32,7 @@ from gossamer.spark.handover import Handed, Handover, SharedFolder, Uploads
 from gossamer.spark.jobs import job_errors, watched
 from gossamer.spark.session import slots
 from gossamer.spark.storage.folders import local_of, new_folder, sent_file
-from gossamer.spark.storage.frames import opened_table
+from gossamer.spark.storage.frames import by_tasks, opened_table
 from gossamer.spark.storage.lineage import input_of, lineage_of, write_lineage
 from gossamer.spark.workload.checks import Check, check_workload
 
@@ -44,7 +44,6 @@ GROUP_UNITS: Final = 16 * CHUNK
 # Of the different values of a column, beyond which each is written where it comes: most columns
 # are of numbers that hardly come twice, and a large dictionary of them is written in vain.
 _DICTIONARY_BYTES: Final = 1 << 16
-_COLUMNS: Final = "part int, attempt string, rows long, bytes long"
 _SCHEMA: Final = pa.schema(
     [("part", pa.int32()), ("attempt", pa.string()), ("rows", pa.int64()), ("bytes", pa.int64())]
 )
@@ -53,22 +52,20 @@ _CODEC: Final = "spark.sql.parquet.compression.codec"
 
 @attrs.frozen
 class _Writer:
-    """Writes the files whose numbers a task gets."""
+    """Writes the file of a number; called in tasks."""
 
     table: RowTable
     files: int
     codec: str
     handover: Handover
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for part in batch.column(0).to_pylist():
-                with self.handover.attempt() as own:
-                    file = own / file_name(part)
-                    rows = write_part(self.table, file, part, self.files, self.codec)
-                    (handed,) = self.handover.hand_over(own, [file])
-                told = {"part": part, "attempt": handed.attempt, "rows": rows}
-                yield pa.RecordBatch.from_pylist([told | {"bytes": handed.size}], schema=_SCHEMA)
+    def __call__(self, part: int) -> Iterator[pa.RecordBatch]:
+        with self.handover.attempt() as own:
+            file = own / file_name(part)
+            rows = write_part(self.table, file, part, self.files, self.codec)
+            (handed,) = self.handover.hand_over(own, [file])
+        told = {"part": part, "attempt": handed.attempt, "rows": rows}
+        yield pa.RecordBatch.from_pylist([told | {"bytes": handed.size}], schema=_SCHEMA)
 
 
 def file_name(part: int) -> str:
@@ -114,7 +111,7 @@ def write_row_table(
     codec = session.conf.get(_CODEC, "zstd")
     with _handover(as_place(folder), as_place(whole)) as handover:
         writer = _Writer(table, files, codec, handover)
-        told = session.range(0, files, 1, files).mapInArrow(writer, _COLUMNS).collect()
+        told = by_tasks(session, range(files), writer, _SCHEMA, files).collect()
         handed = [Handed(row["attempt"], file_name(row["part"]), row["bytes"]) for row in told]
         handover.check(handed)
         if isinstance(handover, SharedFolder):
