@@ -177,11 +177,25 @@ def test_what_fails_half_way_leaves_nothing(
 
 
 def test_results_tell_of_what_they_were_made_from(session: Any, tmp_path: Path) -> None:
-    asked = WorkloadRequest(seed=7, subscriptions=60, events=40)
-    write_workload(session, "covering", asked, tmp_path / "w", 1)
-    crunch(session, tmp_path / "w", tmp_path / "c", exact_up_to=100)
+    """By the commands of users: what made a folder is theirs, whoever reads arguments for them."""
+    commands: dict[str, list[str]] = {
+        "w": ["workload", "covering", "--seed", "7", "--subscriptions", "60", "--events", "40"],
+        "c": ["crunch", str(tmp_path / "w"), "--no-plots"],
+        "s": ["sweep", str(sweep_file(tmp_path, 1))],
+    }
+    for name, words in commands.items():
+        done = run_spark_here(*words, "--out", str(tmp_path / name))
+        assert done.returncode == 0, done.stderr
+        command = read_lineage(LocalPlace(tmp_path / name))["command"]
+        assert command["name"] == f"gossamer spark {words[0]}"
+        assert command["options"]["out"] == str(tmp_path / name)
     made = read_lineage(LocalPlace(tmp_path / "w"))
     told = read_lineage(LocalPlace(tmp_path / "c"))
+    assert [made["command"]["options"][one] for one in ("kind", "seed")] == ["covering", 7]
+    assert (told["command"]["options"]["results"], told["command"]["options"]["plots"]) == (
+        [str(tmp_path / "w")],
+        False,
+    )
     assert set(told["versions"]) >= {"gossamer", "pyspark", "spark", "pyarrow", "numpy", "python"}
     assert told["versions"]["spark"] == session.version
     (one,) = told["inputs"]

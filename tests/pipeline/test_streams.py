@@ -20,6 +20,7 @@ from gossamer.sim.errors import ResultsError
 from gossamer.sim.results.storage.place import LocalPlace
 from gossamer.spark.commands.cli import app
 from gossamer.spark.errors import JobError
+from gossamer.spark.storage.lineage import read_lineage
 from gossamer.spark.stream import due, following
 from support import spark_processes
 from support.spark_results import windows_in
@@ -281,6 +282,7 @@ def test_a_server_of_spark_connect_follows_and_goes_on(server: str, tmp_path: Pa
         dear = [one for one in events[first:end] if one["values"]["price"] >= 500]
         write_lines(got, "dear", number, [delivery(one, "dear", 0.5) for one in dear])
         spark_processes.run_spark_well(*command, "--window", "10", "--master", server)
+    assert read_lineage(LocalPlace(out))["command"]["name"] == "gossamer spark stream"
     (window,) = windows_in(out, BEGIN).values()
     assert (window["due"], window["delivered"], window["hit_ratio"]) == (5, 5, 1.0)
     assert len(list(lines_kept(out))) == 5
