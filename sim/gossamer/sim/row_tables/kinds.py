@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -18,6 +19,17 @@ from gossamer.sim.study.scenarios import matches_type, to_whole
 SECTION = "workload."
 # Kinds that can be made from a file.
 FROM_FILES = ("keywords", "quotes", "churn")
+# Brokers of keywords, and microseconds of commuters, where nothing else is asked for.
+BROKERS = 500
+SPAN = 120 * 60 * 1_000_000
+# Settings that seed and rows decide, by kind.
+_DECIDED: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "siena": ("seed",),
+        "commuters": ("seed", "subscribers"),
+        "keywords": ("keywords", "documents"),
+    }
+)
 
 
 class RowWorkload(Protocol):
@@ -64,7 +76,69 @@ def make_workload(kind: str, request: WorkloadRequest) -> RowWorkload:
     if request.source is not None and kind not in FROM_FILES:
         expected = f"no file, which only {', '.join(FROM_FILES)} are made from"
         raise ScenarioError(None, "--from", str(request.source), expected)
-    return KINDS[kind](request)
+    with _by_key(request):
+        return KINDS[kind](request)
+
+
+@contextmanager
+def _by_key(request: WorkloadRequest, **keys: str) -> Iterator[None]:
+    """Name what is impossible by its key and value among the settings, where it is one of them.
+
+    Args:
+        request: with the settings.
+        keys: of settings, by the names that whoever refuses them has for them.
+    """
+    try:
+        yield
+    except ScenarioError as error:
+        key = keys.get(error.field, error.field)
+        if key == error.field and key not in request.settings:
+            raise
+        value = request.settings.get(key, error.value)
+        raise ScenarioError(None, SECTION + key, value, error.expected) from error
+
+
+def effective_settings(kind: str, request: WorkloadRequest) -> dict[str, Any]:
+    """All settings of a workload by name: those asked for, and of the others the defaults.
+
+    Of churn that is fitted to a trace, the trace decides all but the distribution.
+    """
+    return _defaults(kind, request) | dict(request.settings)
+
+
+def _defaults(kind: str, request: WorkloadRequest) -> dict[str, Any]:
+    """The settings of a kind but those that are decided otherwise, as they are by default."""
+    from gossamer.sim.row_tables.quotes import QuoteRows
+    from gossamer.sim.studies.dissemination.workload import Locality
+    from gossamer.sim.studies.tree_brokers.commuters import Commuters
+    from gossamer.sim.studies.tree_brokers.siena import Siena
+
+    known: dict[str, type] = {
+        "vinifera": Subscriptions,
+        "siena": Siena,
+        "covering": _Covering,
+        "keywords": Locality,
+        "commuters": Commuters,
+        "quotes": QuoteRows,
+        "churn": _Churn,
+    }
+    found = _settings_of(known[kind])
+    if kind == "keywords" and request.source is None:
+        found["brokers"] = BROKERS
+    elif kind == "commuters":
+        found["span"] = SPAN
+    elif kind == "churn" and request.source is not None:
+        found = {"distribution": found["distribution"]}
+    return {name: value for name, value in found.items() if name not in _DECIDED.get(kind, ())}
+
+
+def _settings_of(kind: type) -> dict[str, Any]:
+    """The fields of an attrs class that are settings, with their defaults."""
+    return {
+        field.name: field.default
+        for field in attrs.fields(kind)
+        if isinstance(field.default, bool | int | float | str | tuple)
+    }
 
 
 def typed(
@@ -80,11 +154,7 @@ def typed(
     Raises:
         ScenarioError: a setting is neither, or of another type than its default.
     """
-    defaults = {
-        field.name: field.default
-        for field in attrs.fields(kind)
-        if isinstance(field.default, bool | int | float | str | tuple)
-    }
+    defaults = _settings_of(kind)
     check_keys(SECTION, settings, (*defaults, *known))
     found = {}
     for name, value in settings.items():
@@ -154,7 +224,7 @@ def _keywords(request: WorkloadRequest) -> RowWorkload:
 
     own = ("brokers",)
     chosen = typed(Locality, request.settings, own)
-    brokers = request.settings.get("brokers", 500)
+    brokers = request.settings.get("brokers", BROKERS)
     if type(brokers) is not int or not 3 <= brokers <= MOST_BROKERS:
         expected = f"a whole number from 3 to {MOST_BROKERS}"
         raise ScenarioError(None, SECTION + "brokers", brokers, expected)
@@ -171,10 +241,9 @@ def _keywords(request: WorkloadRequest) -> RowWorkload:
 def _commuters(request: WorkloadRequest) -> RowWorkload:
     from gossamer.sim.row_tables.subscriptions import CommuterRows
     from gossamer.sim.studies.tree_brokers.commuters import Commuters
-    from gossamer.sim.studies.tree_brokers.scene import MINUTE
     from gossamer.sim.studies.tree_brokers.siena import Siena
 
-    span = request.settings.get("span", 120 * MINUTE)
+    span = request.settings.get("span", SPAN)
     if type(span) is not int or span < 1:
         expected = "a whole number of microseconds above 0"
         raise ScenarioError(None, SECTION + "span", span, expected)
@@ -226,27 +295,31 @@ def _churn(request: WorkloadRequest) -> RowWorkload:
         expected = "weibull or pareto"
         raise ScenarioError(None, SECTION + "distribution", chosen.distribution, expected)
     kind = Weibull if chosen.distribution == "weibull" else Pareto
-    sessions = kind(chosen.session_s, chosen.session_shape)
-    crowd = (
-        FlashCrowd(
-            nodes=max(chosen.crowd_nodes, 1),
-            at_s=chosen.crowd_at_s,
-            within_s=chosen.crowd_within_s,
-            stay=sessions,
-        ),
-    )
-    return ChurnRows(
-        spec=ChurnByRow(
+    with _by_key(request, mean_s="session_s", shape="session_shape"):
+        sessions = kind(chosen.session_s, chosen.session_shape)
+    with _by_key(request, mean_s="absence_s", shape="absence_shape"):
+        absences = kind(chosen.absence_s, chosen.absence_shape)
+    with _by_key(request, nodes="crowd_nodes", at_s="crowd_at_s", within_s="crowd_within_s"):
+        crowd = (
+            FlashCrowd(
+                nodes=max(chosen.crowd_nodes, 1),
+                at_s=chosen.crowd_at_s,
+                within_s=chosen.crowd_within_s,
+                stay=sessions,
+            ),
+        )
+    with _by_key(request, duration_s="days"):
+        spec = ChurnByRow(
             seed=request.seed,
             nodes=request.subscriptions,
             duration_s=chosen.days * 86_400.0,
             sessions=sessions,
-            absences=kind(chosen.absence_s, chosen.absence_shape),
+            absences=absences,
             rhythm=chosen.rhythm,
             peak_s=chosen.peak_s,
             crowds=crowd if chosen.crowd_nodes else (),
         )
-    )
+    return ChurnRows(spec=spec)
 
 
 KINDS: Mapping[str, Callable[[WorkloadRequest], RowWorkload]] = MappingProxyType(
