@@ -158,6 +158,17 @@ def _essence(text: str) -> str:
     return re.sub(r"^([\w$]+\.)+[\w$]+: ", "", chosen)[:_LONGEST].rstrip(".")
 
 
+# Rows of which a command says first what they cost.
+_MANY: Final = 10_000_000
+
+
+def say_cost(doing: str, rows: int, size: int, tasks: int) -> None:
+    """Say on standard error how many rows and bytes tasks have before them, where it is many."""
+    if rows >= _MANY:
+        told = f"{doing} {rows:,} rows of {size / 1e9:,.1f} GB, uncompressed, in {tasks:,} tasks"
+        print(f"gossamer: {told}", file=sys.stderr, flush=True)
+
+
 @contextmanager
 def watched(session: Any, label: str) -> Iterator[None]:
     """How many tasks are done, on standard error: a bar on a terminal, elsewhere lines."""

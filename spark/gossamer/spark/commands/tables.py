@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
@@ -123,6 +124,7 @@ def print_package(made: Package) -> None:
         f"    --archives {made.folder / ENVIRONMENT_FILE}#environment",
         "    --conf spark.pyspark.python=./environment/bin/python",
         f"or, where they have all but gossamer, by\n    --py-files {made.folder / ZIP_FILE}",
+        f"or in an image from apache/spark:{version('pyspark')}-python3",
     ]
     console.print("\n".join(words), highlight=False, soft_wrap=True, markup=False)
 

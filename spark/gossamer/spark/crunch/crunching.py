@@ -65,7 +65,7 @@ from gossamer.spark.crunch.kept_runs import (
 )
 from gossamer.spark.crunch.workloads import SAMPLE, SAMPLED_EVENTS, workload_rows
 from gossamer.spark.handover import Mark
-from gossamer.spark.jobs import job_errors, watched
+from gossamer.spark.jobs import job_errors, say_cost, watched
 from gossamer.spark.session import slots
 from gossamer.spark.storage.folders import grown_folder, new_folder, sent_folder
 from gossamer.spark.storage.frames import by_tasks, split_table, unreadable
@@ -86,6 +86,7 @@ _FOOTERS: Final = pa.schema(
         ("number", pa.int64()),
         ("rows", pa.int64()),
         ("row_groups", pa.int64()),
+        ("size", pa.int64()),
         ("lacking", pa.list_(pa.string())),
     ]
 )
@@ -255,7 +256,12 @@ def _checked(session: Any, runs: Sequence[Run]) -> list[Run]:
     """Runs whose tables are there for all workers, and checked: by tasks where they are not yet."""
     with job_errors("crunching"), watched(session, "tables"):
         _require_seen(session, [system for run in runs for system in run.systems])
-        return with_footers(runs, lambda files: _footers(session, files))
+        checked = with_footers(runs, lambda files: _footers(session, files))
+    systems = [system for run in checked for system in run.systems]
+    found = [one for system in systems for files in system.footers.values() for one in files]
+    tasks = min(sum(one.row_groups for one in found), _TASKS_A_SLOT * slots(session))
+    say_cost("crunching", sum(one.rows for one in found), sum(one.size for one in found), tasks)
+    return checked
 
 
 def _footers(session: Any, files: Sequence[Wanted]) -> list[Footer]:

@@ -53,11 +53,13 @@ class Footer:
 
     Attributes:
         rows, row_groups: how many it has.
+        size: bytes of the rows, uncompressed.
         lacking: the welcome columns that it lacks.
     """
 
     rows: int
     row_groups: int
+    size: int
     lacking: Sequence[str] = ()
 
 
@@ -84,7 +86,8 @@ def check_file(file: Place, expected: Expected) -> Footer:
             found = schema.field(name).type
             raise ResultsError(file, f"has a column {name} of {found}, expected {kind}")
     lacking = tuple(name for name in expected.welcome if name not in schema.names)
-    return Footer(told.num_rows, told.num_row_groups, lacking)
+    size = sum(told.row_group(one).total_byte_size for one in range(told.num_row_groups))
+    return Footer(told.num_rows, told.num_row_groups, size, lacking)
 
 
 def _fits(kind: pa.DataType, expected: str) -> bool:
@@ -356,7 +359,7 @@ def _read_workload(name: str, folder: Place, number: int) -> Run:
         mark=mark_of(folder.absolute() / WORKLOAD_FILE),
         tables={name: _files_of(folder, name, one) for name, one in told["tables"].items()},
     )
-    scenario = {"workload": kind, **told["settings"]}
+    scenario = {"workload": kind, **told["settings"], **told.get("effective", {})}
     summary = {"seed": told["seed"], "scenario": scenario, "systems": {kind: {}}}
     return Run(
         name=name, path=folder, summary=summary, systems=(system,), digest=system.mark.digest

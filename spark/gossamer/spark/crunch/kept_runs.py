@@ -21,9 +21,9 @@ import pyarrow.parquet as pq
 
 from gossamer.sim.errors import ResultsError, ScenarioError
 from gossamer.sim.figures.common.claims import write_claims
-from gossamer.sim.results.intervals import condition_of, flattened
+from gossamer.sim.results.intervals import Comparison, condition_of, flattened
 from gossamer.sim.results.storage.place import Place
-from gossamer.sim.study.records import MEASURE, versions
+from gossamer.sim.study.records import MEASURE, Measure, versions
 from gossamer.spark.crunch.curves import CURVES_FILE, condition_text
 from gossamer.spark.crunch.deliveries import ROW_SCHEMA
 from gossamer.spark.crunch.folders import OTHERS, ConditionColumns, Run
@@ -301,6 +301,32 @@ _PORTION: Final = 20_000
 Rows = Iterable[Mapping[str, Any]]
 
 
+# Measures that no study has in its summary.
+_OWN: Final = (
+    Measure("load_gini", "Gini coefficient of load", "fine", "lower", "How uneven the load is."),
+    Measure(
+        "handled_gini",
+        "Gini coefficient of messages handled",
+        "fine",
+        "lower",
+        "How uneven the work of brokers is.",
+    ),
+)
+
+
+def known_measures() -> dict[str, Measure]:
+    """Measures that have names for people, by key."""
+    # Workers import this module as well, and have no use for all that the simulator has.
+    from gossamer.sim.results.tables import measures_by_key
+
+    return {one.key: one for one in _OWN} | measures_by_key()
+
+
+def better_of(measure: Measure | None) -> str:
+    """Which values of a measure are better, higher or lower; nothing where none are known to."""
+    return (measure and measure.better) or ""
+
+
 def write_tables(found: Crunched, folder: Path) -> None:
     """Write all but curves, plots and page."""
     columns = ConditionColumns(one.condition for one in found.values)
@@ -347,9 +373,12 @@ class _WithConditions:
     columns: ConditionColumns
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
+        known = known_measures()
         for one in self.several:
             fields = attrs.asdict(one, recurse=False)
             fields["condition"] = condition_text(one.condition)
+            if isinstance(one, Comparison):
+                fields["better"] = better_of(known.get(one.measure))
             yield fields | self.columns.of(one.condition)
 
 

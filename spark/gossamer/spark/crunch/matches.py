@@ -143,7 +143,6 @@ def _read(file: Place, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
 
 # Points of a part, about: what one task puts together.
 _PART_POINTS: Final = 2_000_000
-_MOST_PARTS: Final = 256
 # Points that are sorted at a time.
 _PORTION_POINTS: Final = 1 << 20
 # One point in so many of each batch is looked at to find where parts are cut.
@@ -184,7 +183,7 @@ def matched_by_all(points: Any) -> Iterator[Any]:
 def _cuts(points: Any) -> Ints:
     """The values with which parts begin but the first, so that these are about equally large."""
     told = points.mapInArrow(sampled, "at long, points long").toArrow()
-    parts = min(-(-sum(told["points"].to_pylist()) // _PART_POINTS), _MOST_PARTS)
+    parts = -(-sum(told["points"].to_pylist()) // _PART_POINTS)
     at = np.sort(told["at"].to_numpy())
     if parts < 2:
         return at[:0]

@@ -9,28 +9,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from gossamer.sim.results.report import page_html, plots_html, table_html
-from gossamer.sim.results.tables import measures_by_key
 from gossamer.sim.study.plot import Plot
-from gossamer.sim.study.records import Measure
 from gossamer.spark.crunch.claims import CheckedClaim
 from gossamer.spark.crunch.crunching import Crunched
 from gossamer.spark.crunch.curves import condition_text
+from gossamer.spark.crunch.kept_runs import better_of, known_measures
 
 # Rows of a table on the page; the files have all of them.
 _LISTED: Final = 400
-
-
-# Measures that no study has in its summary.
-_OWN: Final = (
-    Measure("load_gini", "Gini coefficient of load", "fine", "lower", "How uneven the load is."),
-    Measure(
-        "handled_gini",
-        "Gini coefficient of messages handled",
-        "fine",
-        "lower",
-        "How uneven the work of brokers is.",
-    ),
-)
 
 
 def write_page(
@@ -72,11 +58,6 @@ def _claim_section(checked: CheckedClaim) -> str:
     return f"<h2>{claim.id} {claim.verdict}</h2>{told}{_table(titles, rows)}"
 
 
-def known_measures() -> dict[str, Measure]:
-    """Measures that have names for people, by key."""
-    return {one.key: one for one in _OWN} | measures_by_key()
-
-
 def label_of(measure: str) -> str:
     """The name of a measure for people."""
     known = known_measures().get(measure)
@@ -111,11 +92,13 @@ def _intervals(found: Crunched) -> str:
 
 
 def _comparisons(found: Crunched) -> str:
+    known = known_measures()
     rows = [
         _row(
             condition_text(one.condition),
             f"{one.second} less {one.first}",
             label_of(one.measure),
+            better_of(known.get(one.measure)),
             one.seeds,
             f"{one.difference:,.4g}",
             f"{one.low:,.4g} to {one.high:,.4g}" if not math.isnan(one.low) else "-",
@@ -128,6 +111,7 @@ def _comparisons(found: Crunched) -> str:
         "condition",
         "systems",
         "measure",
+        "better",
         "seeds",
         "difference",
         "95 % interval",

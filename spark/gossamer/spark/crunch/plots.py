@@ -38,7 +38,8 @@ from gossamer.sim.study.plot import Plot
 from gossamer.sim.study.records import CDF, LORENZ, RANKS, SERIES, Floats
 from gossamer.spark.crunch.crunching import Crunched
 from gossamer.spark.crunch.curves import Curve
-from gossamer.spark.crunch.page import known_measures, label_of, value_text
+from gossamer.spark.crunch.kept_runs import known_measures
+from gossamer.spark.crunch.page import label_of, value_text
 
 # Measures that are drawn, where there are any.
 _DRAWN: Final = (

@@ -1,6 +1,6 @@
 """`gossamer spark workload`: the folder of a workload, whole or not at all.
 
-workload.json         kind, seed, settings, tables with their columns, checks
+workload.json         kind, seed, settings, all that are in effect, tables, checks
 lineage.json          command, versions and inputs, see `gossamer.spark.storage.lineage`
 <table>/*.parquet     the rows, see `gossamer.sim.row_tables`
 trace.parquet         of churn, all sessions in one file, as `gossamer sim replay` reads it
@@ -24,12 +24,18 @@ from gossamer.sim.errors import ResultsError
 from gossamer.sim.results.storage.place import AnyPlace, LocalPlace, Place, as_place
 from gossamer.sim.results.storage.remote import RemotePlace
 from gossamer.sim.results.storage.workloads import WORKLOAD_FILE, described
-from gossamer.sim.row_tables.kinds import KINDS, RowWorkload, WorkloadRequest, make_workload
+from gossamer.sim.row_tables.kinds import (
+    KINDS,
+    RowWorkload,
+    WorkloadRequest,
+    effective_settings,
+    make_workload,
+)
 from gossamer.sim.row_tables.table import CHUNK, RowTable
 from gossamer.sim.row_tables.vinifera import ChurnRows
 from gossamer.sim.study.records import versions
 from gossamer.spark.handover import Handed, Handover, SharedFolder, Uploads
-from gossamer.spark.jobs import job_errors, watched
+from gossamer.spark.jobs import job_errors, say_cost, watched
 from gossamer.spark.session import slots
 from gossamer.spark.storage.folders import local_of, new_folder, sent_file
 from gossamer.spark.storage.frames import by_tasks, opened_table
@@ -137,6 +143,9 @@ def _handover(folder: Place, whole: Place) -> Iterator[Handover]:
 
 
 TRACE_FILE: Final = "trace.parquet"
+# Units from which a table is large, and of which some are made first, to tell what it costs.
+_LARGE_UNITS: Final = 100_000
+_LOOKED_AT: Final = 1_000
 
 
 @attrs.frozen(kw_only=True)
@@ -176,9 +185,10 @@ def write_workload(
     out = as_place(out)
     workload = make_workload(kind, request)
     with new_folder(out) as folder:
-        rows = {}
-        for table in workload.tables():
-            rows[table.name] = _write_table(session, table, folder, partitions, out)
+        tables = [(one, partitions or max(files_of(session, one), 1)) for one in workload.tables()]
+        count, size = (sum(one) for one in zip(*(_size_of(one) for one, _ in tables), strict=True))
+        say_cost("making", count, size, sum(files for _, files in tables))
+        rows = {one.name: _write_table(session, one, folder, files, out) for one, files in tables}
         if isinstance(workload, ChurnRows):
             _write_trace(workload, folder)
         with job_errors("checking the workload"), watched(session, "checking"):
@@ -197,13 +207,19 @@ def _inputs(request: WorkloadRequest) -> list[dict[str, Any]]:
     return [input_of(LocalPlace(request.source), digest)]
 
 
-def _write_table(
-    session: Any, table: RowTable, folder: Place, partitions: int | None, out: Place
-) -> int:
+def _write_table(session: Any, table: RowTable, folder: Place, files: int, out: Place) -> int:
     """Write the table's files; returns its rows."""
-    files = partitions or max(files_of(session, table), 1)
     with job_errors(f"writing {table.name}"), watched(session, table.name):
         return write_row_table(session, table, folder / table.name, files, out)
+
+
+def _size_of(table: RowTable) -> tuple[int, int]:
+    """About the rows of a table, and their bytes in memory where it is large."""
+    if table.units < _LARGE_UNITS:
+        return table.units, 0
+    some = min(table.units, _LOOKED_AT)
+    made = table.part(0, some)
+    return len(made) * table.units // some, made.nbytes * table.units // some
 
 
 def files_of(session: Any, table: RowTable) -> int:
@@ -246,6 +262,7 @@ def _description(
             **({"source": request.source.name} if request.source else {}),
             **request.settings,
         },
+        "effective": effective_settings(kind, request),
         "versions": versions(),
         "tables": {
             table.name: {
