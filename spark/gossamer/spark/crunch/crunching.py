@@ -15,7 +15,7 @@ With partitions, measures/ and curves/ are folders of Parquet files as Hive has 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -38,7 +38,13 @@ from gossamer.sim.results.intervals import (
 from gossamer.sim.results.storage.place import AnyPlace, LocalPlace, Place, as_place
 from gossamer.sim.study.records import MEASURE, Expected
 from gossamer.spark.crunch.curves import CURVES_FILE, Curves, CurveWriter, Owner
-from gossamer.spark.crunch.deliveries import EXACT, ROW_SCHEMA, as_table, delivery_rows
+from gossamer.spark.crunch.deliveries import (
+    EXACT,
+    IN_ORDER,
+    ROW_SCHEMA,
+    as_table,
+    delivery_rows,
+)
 from gossamer.spark.crunch.folders import (
     OTHERS,
     WORKLOADS,
@@ -277,18 +283,11 @@ def _footer(wanted: tuple[int, Place, Expected]) -> Iterator[pa.RecordBatch]:
     yield pa.RecordBatch.from_pylist([told], schema=_FOOTERS)
 
 
-@attrs.frozen
-class _Looker:
-    """Sees whether the machine of a task sees the same files as this one; makes no rows."""
-
-    marks: Sequence[Mark]
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            if len(batch):
-                for mark in self.marks:
-                    mark.check()
-                yield batch
+def _look(marks: Sequence[Mark]) -> list[pa.RecordBatch]:
+    """Sees whether the machine of a task sees the same files as the driver; makes no rows."""
+    for mark in marks:
+        mark.check()
+    return []
 
 
 def _require_seen(session: Any, systems: Sequence[SystemTables]) -> None:
@@ -300,9 +299,8 @@ def _require_seen(session: Any, systems: Sequence[SystemTables]) -> None:
     if not marks:
         return
     step = -(-len(marks) // _LOOKED_AT)
-    looker = _Looker(marks[:: max(step, 1)])
     tasks = slots(session)
-    session.range(0, tasks, 1, tasks).mapInArrow(looker, "id long").collect()
+    by_tasks(session, [marks[::step]] * tasks, _look, ROW_SCHEMA, tasks).collect()
 
 
 def _rows_of_tables(one: SystemTables) -> Iterator[pa.RecordBatch]:
@@ -320,8 +318,7 @@ def _small_tables(session: Any, systems: Sequence[SystemTables]) -> pa.Table:
     read = [one for one in systems if one.kind not in (OTHERS, WORKLOADS)]
     tasks = _TASKS_A_SLOT * slots(session)
     made = by_tasks(session, read, _rows_of_tables, ROW_SCHEMA, tasks).toArrow()
-    keys = [(name, "ascending") for name in ("system", "part", "name", "x")]
-    return made.cast(ROW_SCHEMA).sort_by(keys)
+    return made.cast(ROW_SCHEMA).sort_by(IN_ORDER)
 
 
 def _summaries(runs: Sequence[Run]) -> pa.Table:

@@ -52,6 +52,8 @@ ROW_SCHEMA: Final = pa.schema(
         ("method", pa.string()),
     ]
 )
+# The order of such rows.
+IN_ORDER: Final = [(name, "ascending") for name in ("system", "part", "name", "x")]
 
 
 def delivery_rows(session: Any, systems: Sequence[SystemTables]) -> pa.Table:
@@ -82,8 +84,7 @@ def delivery_rows(session: Any, systems: Sequence[SystemTables]) -> pa.Table:
         tables += [_delays(counts.where(counts["system"] == one), one) for one in large]
     finally:
         counts.unpersist()
-    keys = [(name, "ascending") for name in ("system", "part", "name", "x")]
-    return pa.concat_tables(tables).sort_by(keys)
+    return pa.concat_tables(tables).sort_by(IN_ORDER)
 
 
 @attrs.frozen(kw_only=True)
@@ -189,7 +190,7 @@ def _delays(counts: Any, system: int) -> pa.Table:
     found = distribution(known.selectExpr("delay as value", "count as times"))
     if found is None:
         return ROW_SCHEMA.empty_table()
-    rows = list(_told("delay", "_s", "delay", found.mean, found.centiles))
+    rows = list(column_rows("delay", "delay", found.mean, found.centiles, unit="_s"))
     return as_table(system, rows, EXACT)
 
 
@@ -218,15 +219,21 @@ def count_rows(columns: Mapping[str, npt.NDArray[Any]]) -> Iterator[Row]:
             continue
         mean = float((values * times).sum() / times.sum())
         centiles = [counted_percentile(values, times, one) for one in PER_CENTS.tolist()]
-        yield from _told(measure, unit, curve, mean, centiles)
+        yield from column_rows(measure, curve, mean, centiles, unit=unit)
 
 
-def _told(
-    measure: str, unit: str, curve: str, mean: float, centiles: Sequence[float]
+def column_rows(
+    measure: str,
+    curve: str,
+    mean: float,
+    centiles: Sequence[float],
+    *,
+    chosen: Sequence[int] = _CENTILES,
+    unit: str = "",
 ) -> Iterator[Row]:
     """The rows of a column of which the mean and every per cent are known."""
     yield Row(MEASURE, f"{measure}_mean{unit}", 0.0, mean)
-    for per_cent in _CENTILES:
+    for per_cent in chosen:
         name = "max" if per_cent == 100 else f"p{per_cent}"
         yield Row(MEASURE, f"{measure}_{name}{unit}", 0.0, centiles[per_cent])
     for per_cent, value in zip(PER_CENTS.tolist(), centiles, strict=True):

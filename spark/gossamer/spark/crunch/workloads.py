@@ -26,7 +26,6 @@ import pyarrow.compute as pc
 
 from gossamer.protocol.peer.space.ring import RING
 from gossamer.sim.study.records import (
-    CDF,
     LORENZ,
     MEASURE,
     PER_CENTS,
@@ -37,7 +36,7 @@ from gossamer.sim.study.records import (
     percentile_place,
 )
 from gossamer.sim.study.records import mean as mean_of
-from gossamer.spark.crunch.deliveries import EXACT, ROW_SCHEMA, as_table
+from gossamer.spark.crunch.deliveries import EXACT, ROW_SCHEMA, as_table, column_rows
 from gossamer.spark.crunch.folders import WORKLOADS, SystemTables
 from gossamer.spark.crunch.matches import POINTS, Rows, Scan, matched_by_all, matched_by_some
 from gossamer.spark.crunch.quantiles import (
@@ -184,7 +183,7 @@ SAMPLED_EVENTS: Final = 1_000
 _PARTS: Final = 1_000
 # Ranks of a ranking that are kept, evenly on a logarithmic scale.
 _MOST_RANKS: Final = 200
-_CENTILES: Final = (50, 90, 99)
+_CENTILES: Final = (50, 90, 99, 100)
 
 
 # Table and expression, by name.
@@ -360,9 +359,4 @@ def quantity(name: str, values: npt.NDArray[Any]) -> Iterator[Row]:
 
 def quantity_of(name: str, mean: float, centiles: Sequence[float]) -> Iterator[Row]:
     """The rows of a quantity of which the mean and every per cent are known."""
-    yield Row(MEASURE, f"{_measure(name)}_mean", 0.0, float(mean))
-    for per_cent in _CENTILES:
-        yield Row(MEASURE, f"{_measure(name)}_p{per_cent}", 0.0, float(centiles[per_cent]))
-    yield Row(MEASURE, f"{_measure(name)}_max", 0.0, float(centiles[-1]))
-    for per_cent, value in zip(PER_CENTS.tolist(), centiles, strict=True):
-        yield Row(CDF, name, float(per_cent), float(value))
+    yield from column_rows(_measure(name), name, mean, centiles, chosen=_CENTILES)
