@@ -235,6 +235,7 @@ def test_plain_writing_writes_the_rows(tmp_path: Path) -> None:
         ("vinifera", {"settings": {"width": 0}}, "subscriptions.width is 0.0, expected"),
         ("siena", {"settings": {"names": "many"}}, "workload.names is 'many', expected of"),
         ("siena", {"settings": {"names": 3}}, "workload.most_constraints is 10, expected from 1"),
+        ("siena", {"settings": {"exponent": -1}}, "workload.exponent is -1, expected a number"),
         ("siena", {"settings": {"shares": [1, 0]}}, "workload.shares is [1, 0], expected"),
         ("covering", {"settings": {"degree": -1}}, "workload.degree is -1, expected 0 or more"),
         ("keywords", {"settings": {"brokers": 1}}, "workload.brokers is 1, expected a whole"),

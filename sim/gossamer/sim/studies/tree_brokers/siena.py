@@ -62,6 +62,9 @@ class Siena:
             if not 1 <= number <= self.names:
                 expected = f"from 1 to the number of names, {self.names}"
                 raise ScenarioError(None, f"workload.{name}", number, expected)
+        if not 0 <= self.exponent <= 100:
+            expected = "a number from 0 to 100"
+            raise ScenarioError(None, "workload.exponent", self.exponent, expected)
         if self.values < 1:
             raise ScenarioError(None, "workload.values", self.values, "at least 1")
         if min(self.shares) < 0 or abs(sum(self.shares) - 1) > 1e-9:
