@@ -343,6 +343,8 @@ class Pair:
                 words = found[name][SELF]
                 if place in WITH_HANDLES:
                     words = in_rows(node, words, place)
+                elif place == "departed":
+                    words = np.stack([in_rows(node, words[:, 0], place), words[:, 1]], axis=1)
                 elif place == "under_way":
                     words, array = copies_in_rows(node, words), kept_copies(array)
                 np.testing.assert_array_equal(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -84,6 +84,7 @@ def in_every_form(act: Callable[[Form], Any]) -> Any:
 
 
 @given(table=numbers((2, 9, 3), -2, 3), word=st.integers(-2, 4), begin=END, end=END)
+@example(table=np.zeros((2, 9, 3), np.int64), word=0, begin=27, end=19)
 def test_words_are_found_where_first(table: np.ndarray, word: int, begin: int, end: int) -> None:
     rows = table[:, :, 2].copy()
     row = rows[1].tolist()

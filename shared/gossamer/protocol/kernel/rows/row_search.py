@@ -160,7 +160,7 @@ def _is_in_ring_at_once(rows: Any, p: int, begin: int, end: int, word: int) -> b
     row = as_array(rows)[p]
     size = len(row)
     first = begin % size
-    last = first + end - begin
+    last = first + max(end - begin, 0)
     # Past its end, the ring goes on where it begins.
     return bool((row[first:last] == word).any() or (row[: max(0, last - size)] == word).any())
 
