@@ -58,7 +58,7 @@ async def test_by_bid_a_publication_reaches_every_subscriber_once(tmp_path: Path
         assert [sizes["subscriptions"][0] for sizes in tables] == [8] * 9
 
 
-async def test_routes_tables_and_numbers_are_told(tmp_path: Path) -> None:
+async def test_status_shows_routes_tables_and_numbers(tmp_path: Path) -> None:
     async with memory_scot(tmp_path) as scot:
         await scot.subscribers(all=WANTED)
         node = scot.at("b", 1)
@@ -200,7 +200,7 @@ async def test_input_queues_of_neighbours_count_where_brokers_tell_of_them(
         assert all(broker.load_of(name) == 0 for name in broker.neighbours())
 
 
-async def test_a_broker_remembers_its_clients_and_their_letters(tmp_path: Path) -> None:
+async def test_a_broker_remembers_its_clients_and_their_deliveries(tmp_path: Path) -> None:
     async with memory_scot(tmp_path, settings=ScotSettings(routing="static")) as scot:
         clients = await scot.subscribers(all=WANTED)
         publisher = await scot.client(scot.number("a", 0), "publisher")

@@ -126,7 +126,9 @@ async def test_a_lost_answer_to_a_join_is_made_good(cluster: MadeCluster, tmp_pa
     assert (found.certificate, desk.counts) == (lost.certificate, {"admitted": 2})
 
 
-async def test_tokens_that_are_no_good_are_told_apart(cluster: MadeCluster, tmp_path: Path) -> None:
+async def test_each_kind_of_bad_token_has_its_own_error(
+    cluster: MadeCluster, tmp_path: Path
+) -> None:
     async with open_desk(cluster) as (desk, port):
         good, used = (invitation(cluster, port) for _ in range(2))
         await join(used.to_text(), tmp_path / "hall", "hall")

@@ -122,7 +122,7 @@ REFUSED: dict[str, tuple[Make, Make, str]] = {
 
 
 @pytest.mark.parametrize(("dialler", "listener", "words"), REFUSED.values(), ids=REFUSED)
-async def test_who_is_not_let_in_is_told_why(dialler: Make, listener: Make, words: str) -> None:
+async def test_a_refused_peer_gets_the_reason(dialler: Make, listener: Make, words: str) -> None:
     transport = listener()
     async with listening(transport) as (address, came):
         with pytest.raises(PeerUnreachable) as caught:

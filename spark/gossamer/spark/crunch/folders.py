@@ -252,7 +252,8 @@ def with_footers(
     files = list(_files(runs))
     left = iter(read(files) if files else ())
     return [
-        attrs.evolve(run, systems=tuple(_told(one, left) for one in run.systems)) for run in runs
+        attrs.evolve(run, systems=tuple(_with_footers(one, left) for one in run.systems))
+        for run in runs
     ]
 
 
@@ -263,18 +264,18 @@ def _files(runs: Iterable[Run]) -> Iterator[Wanted]:
             yield from ((file, table.expected) for file in table.files)
 
 
-def _told(system: SystemTables, left: Iterator[Footer]) -> SystemTables:
+def _with_footers(system: SystemTables, left: Iterator[Footer]) -> SystemTables:
     """A system with its footers, which come next if it has none yet."""
     if system.footers:
         return system
     found = {name: [next(left) for _ in one.files] for name, one in system.tables.items()}
-    told = attrs.evolve(system, footers=found)
-    for name, rows in told.table_rows.items():
+    checked = attrs.evolve(system, footers=found)
+    for name, rows in checked.table_rows.items():
         expected = system.tables[name].rows
         if expected not in (None, rows):
             reason = f"has {rows:,} rows, expected {expected:,}"
             raise ResultsError(system.tables[name].place, reason)
-    return told
+    return checked
 
 
 def _named(paths: Sequence[AnyPlace]) -> Iterator[tuple[str, Place, bool]]:
