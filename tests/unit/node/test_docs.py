@@ -30,6 +30,9 @@ from gossamer.protocol.brokers.graph.state import Counters as GraphCounters
 from gossamer.protocol.brokers.graph.state import TableSizes
 from gossamer.protocol.brokers.scot.settings import Counters as ScotCounters
 from gossamer.protocol.brokers.tree.state import Counters
+from gossamer.protocol.content import limits
+from gossamer.protocol.content.filters.language import MAX_COMPARISONS
+from gossamer.protocol.content.grammar import MAX_TEXT
 from support.checkout import ROOT
 from support.pasted_blocks import section as section_of
 
@@ -103,6 +106,35 @@ def test_every_format_is_in_the_upgrade_notes_with_its_version() -> None:
         assert f"| {what} | {version} |" in UPGRADE_NOTES
     notes = UPGRADE_NOTES.partition("## Notes by version")[2]
     assert f"Protocol between nodes {PROTOCOL_VERSION}, client protocol {CLIENT_VERSION}," in notes
+
+
+def test_the_limits_of_events_and_requests_are_said_as_they_are() -> None:
+    rows = (
+        ("a string", f"{limits.MAX_STRING:,} characters (longer data are a payload)"),
+        ("a number", f"{limits.MAX_DIGITS:,} digits, and numerator and denominator each"),
+        (
+            "a payload; an event with all its values",
+            f"{limits.MAX_PAYLOAD_BYTES >> 10} KiB; {limits.MAX_EVENT_BYTES >> 10} KiB",
+        ),
+        ("a content type", f"{limits.MAX_CONTENT_TYPE} characters"),
+        (
+            "the name of an attribute, a client, a label or a queue group",
+            f"{limits.MAX_NAME} characters",
+        ),
+        (
+            "an expression; a composite subscription",
+            f"{MAX_TEXT:,} characters and {MAX_COMPARISONS} comparisons; "
+            f"{limits.MAX_EXPRESSION:,} characters",
+        ),
+        (
+            "at a broker without a schema: attributes of an event, and the name of one",
+            f"{limits.MAX_ANY_ATTRIBUTES}; {limits.MAX_ANY_NAME:,} characters",
+        ),
+    )
+    said = section_of(DOCS, "What is too large").splitlines()
+    assert [line for line in said if line.startswith("| ")][1:] == [
+        f"| {what} | {most} |" for what, most in rows
+    ]
 
 
 def test_the_readme_has_five_commands() -> None:
