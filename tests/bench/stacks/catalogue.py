@@ -13,7 +13,7 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar
@@ -55,7 +55,7 @@ class Stack(ABC):
 
     def install(self, environments: Path) -> None:
         """Make its environment, or find it; raises `LeftOut` where that cannot be."""
-        self.python = make_environment(environments / self.name, self.requirement)
+        self.python = make_environment(environments / self.requirement, self.requirement)
         asked = "import sys; from importlib.metadata import version; print(version(sys.argv[1]))"
         told = _do([str(self.python), "-c", asked, self.requirement], "it has no version")
         self.versions = {self.requirement: told.strip()}
@@ -117,6 +117,13 @@ class ZenohStack(Stack):
         yield {"addresses": addresses, "tls": tls, "topics": workload.names}, []
 
 
+class ReliableZenohStack(ZenohStack):
+    name = "zenoh-reliable"
+    title = "Zenoh, advanced"
+    module = "bench.stacks.zenoh_reliable_peers"
+    published = "it is in the links' queues, and kept for who misses it"
+
+
 class NatsStack(Stack):
     name = "nats"
     title = "NATS"
@@ -125,6 +132,7 @@ class NatsStack(Stack):
     published = "the client has buffered it, in bursts when the server has read it"
     requirement = "nats-py"
     server: Path = Path()
+    servers: ClassVar[int] = 1
 
     def install(self, environments: Path) -> None:
         super().install(environments)
@@ -134,20 +142,49 @@ class NatsStack(Stack):
 
     @contextmanager
     def settings(self, workload: Workload, folder: Path) -> Settings:
-        del workload
         authority, certificate, key = _certificates(folder)
-        address = f"127.0.0.1:{free_ports(1)}"
-        told = folder / "nats.conf"
-        told.write_text(
-            f'listen: "{address}"\n'
+        tls = (
             f'tls {{ cert_file: "{certificate}", key_file: "{key}", ca_file: "{authority}", '
             "verify: true }\n"
         )
-        command = [str(self.server), "--config", str(told)]
-        with started_process(command, folder / "nats-server.log", os.environ) as server:
-            _wait_for_server(address, folder / "nats-server.log")
+        port = free_ports(2 * self.servers)
+        addresses = [f"127.0.0.1:{port + number}" for number in range(self.servers)]
+        texts = self.configurations(folder, port + self.servers, tls)
+        with ExitStack() as running:
+            processes = []
+            for number, (address, text) in enumerate(zip(addresses, texts, strict=True)):
+                told, log = folder / f"nats-{number}.conf", folder / f"nats-{number}.log"
+                told.write_text(f'listen: "{address}"\n{tls}{text}')
+                command = [str(self.server), "--config", str(told)]
+                server = running.enter_context(started_process(command, log, os.environ))
+                processes.append(server.pid)
+            for number, address in enumerate(addresses):
+                _wait_for_server(address, folder / f"nats-{number}.log")
             files = {"authority": authority, "certificate": certificate, "key": key}
-            yield {"server": f"tls://{address}", **files}, [server.pid]
+            servers = [f"tls://{address}" for address in addresses]
+            yield {"servers": servers, "topics": list(workload.names), **files}, processes
+
+    def configurations(self, folder: Path, port: int, tls: str) -> list[str]:
+        """What each server is told beside its address and certificates; ports from one on."""
+        del folder, port, tls
+        return [""]
+
+
+class JetStreamStack(NatsStack):
+    name = "jetstream"
+    title = "NATS JetStream"
+    module = "bench.stacks.jetstream_peers"
+    published = "two of three servers have it in files, which are not synced before"
+    servers = 3
+
+    def configurations(self, folder: Path, port: int, tls: str) -> list[str]:
+        addresses = [f"127.0.0.1:{port + number}" for number in range(self.servers)]
+        routes = ", ".join(f'"nats-route://{address}"' for address in addresses)
+        return [
+            f'server_name: "server-{number}"\njetstream {{ store_dir: "{folder / str(number)}" }}\n'
+            f'cluster {{ name: "three", listen: "{address}", routes: [{routes}], {tls} }}\n'
+            for number, address in enumerate(addresses)
+        ]
 
 
 class Libp2pStack(Stack):
@@ -164,7 +201,10 @@ class Libp2pStack(Stack):
         yield {"addresses": _addresses("/ip4/{host}/tcp/{port}", workload)}, []
 
 
-STACKS: tuple[type[Stack], ...] = (GossamerStack, ZenohStack, NatsStack, Libp2pStack)
+STACKS: tuple[type[Stack], ...] = (
+    *(GossamerStack, JetStreamStack, ReliableZenohStack),
+    *(ZenohStack, NatsStack, Libp2pStack),
+)
 
 
 def _addresses(form: str, workload: Workload) -> list[str]:

@@ -21,23 +21,25 @@ ALL_PENDING = 1 << 30  # messages and bytes that may wait in a subscription
 
 
 class NatsApplications(AsyncioApplications):
-    """Clients of one server, over mutual TLS."""
+    """Clients of a server, or of several in turn, over mutual TLS."""
 
     def __init__(self) -> None:
         super().__init__()
         self._clients: dict[int, Client] = {}
+        self.topics: list[str] = []
 
     async def open(self, peers: Sequence[int], settings: dict[str, Any]) -> list[str]:
+        self.topics, servers = settings["topics"], settings["servers"]
         tls = ssl.create_default_context(cafile=settings["authority"])
         tls.load_cert_chain(settings["certificate"], settings["key"])
         for number in peers:
             self._clients[number] = await nats.connect(
-                settings["server"], tls=tls, allow_reconnect=False
+                servers[number % len(servers)], tls=tls, allow_reconnect=False
             )
         return ["" for _ in peers]
 
     async def join(self, addresses: Sequence[str]) -> None:
-        del addresses  # all are at the server
+        del addresses  # all are at a server
         for client in self._clients.values():
             await client.flush()
 

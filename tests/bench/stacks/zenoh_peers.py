@@ -16,6 +16,7 @@ import zenoh
 from bench.stacks.application import AsyncioApplications, Publication, run_on_asyncio
 
 LOOK_S = 0.1
+WAITS = zenoh.CongestionControl.BLOCK
 
 
 class ZenohApplications(AsyncioApplications):
@@ -26,9 +27,17 @@ class ZenohApplications(AsyncioApplications):
 
     def __init__(self) -> None:
         super().__init__()
-        self._sessions: dict[int, zenoh.Session] = {}
-        self._publishers: dict[tuple[int, str], zenoh.Publisher] = {}
-        self._subscribers: list[zenoh.Subscriber[None]] = []
+        self.sessions: dict[int, zenoh.Session] = {}
+        self._publishers: dict[tuple[int, str], Any] = {}
+        self._subscribers: list[Any] = []
+
+    def publisher(self, number: int, topic: str) -> Any:
+        """What a session publishes to a topic with."""
+        return self.sessions[number].declare_publisher(topic, congestion_control=WAITS)
+
+    def subscriber(self, number: int, topic: str) -> Any:
+        """What hands the events of a topic to `note`."""
+        return self.sessions[number].declare_subscriber(topic, self.taker(number))
 
     async def open(self, peers: Sequence[int], settings: dict[str, Any]) -> list[str]:
         addresses = settings["addresses"]
@@ -44,23 +53,20 @@ class ZenohApplications(AsyncioApplications):
             }
             for key, value in told.items():
                 config.insert_json5(key, json.dumps(value))
-            self._sessions[number] = await asyncio.to_thread(zenoh.open, config)
+            self.sessions[number] = await asyncio.to_thread(zenoh.open, config)
             for topic in settings["topics"]:
-                self._publishers[number, topic] = self._sessions[number].declare_publisher(
-                    topic, congestion_control=zenoh.CongestionControl.BLOCK
-                )
+                self._publishers[number, topic] = self.publisher(number, topic)
         return [addresses[number] for number in peers]
 
     async def join(self, addresses: Sequence[str]) -> None:
-        for session in self._sessions.values():
+        for session in self.sessions.values():
             while len(session.info.peers_zid()) < len(addresses) - 1:
                 await asyncio.sleep(LOOK_S)
 
     async def subscribe(self, topics: Sequence[tuple[int, list[str]]]) -> None:
         for number, wanted in topics:
             for topic in wanted:
-                subscriber = self._sessions[number].declare_subscriber(topic, self._taker(number))
-                self._subscribers.append(subscriber)
+                self._subscribers.append(self.subscriber(number, topic))
 
     async def publish_steadily(self, publications: Sequence[Publication]) -> None:
         await asyncio.to_thread(self._publish, publications)
@@ -70,7 +76,7 @@ class ZenohApplications(AsyncioApplications):
         await asyncio.to_thread(self._publish, publications)
 
     async def close(self) -> None:
-        for session in self._sessions.values():
+        for session in self.sessions.values():
             await asyncio.to_thread(session.close)
 
     def _publish(self, publications: Sequence[Publication]) -> None:
@@ -83,7 +89,7 @@ class ZenohApplications(AsyncioApplications):
             else:
                 self.published += 1
 
-    def _taker(self, number: int) -> Callable[[zenoh.Sample], None]:
+    def taker(self, number: int) -> Callable[[zenoh.Sample], None]:
         def take(sample: zenoh.Sample) -> None:
             self.note(number, sample.payload.to_bytes())
 
