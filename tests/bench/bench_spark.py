@@ -6,12 +6,15 @@ Run it by hand:
     python tests/bench/bench_spark.py crunch [--deliveries 1000000] [--nodes 100000]
     python tests/bench/bench_spark.py commands [--sizes 10000000] [--kind vinifera] [--memory 1g]
     python tests/bench/bench_spark.py runs [--sizes 1000,10000] [--memory 1g]
+    python tests/bench/bench_spark.py tails [--deliveries 100000000] [--memory 512m]
 
 `rows` says where the time goes: making rows, writing them in one process, Spark writing them, and
 the whole command, which checks them as well. `commands` is what users wait and pay for: a plain
 writer of the same rows, then `gossamer spark workload` and `crunch`, each a process of its own with
-all that it starts. `runs` crunches so many small runs by the command. Processor time is that of the
-machine, on which nothing else may run; memory is the largest sum of what processes hold (PSS).
+all that it starts. `runs` crunches so many small runs by the command, `tails` delays of a Pareto
+distribution where tasks may return 16 MB, and fails unless percentiles are NumPy's. Processor time
+is that of the machine, on which nothing else may run; memory is the largest sum of what processes
+hold (PSS).
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from typing import Any
 import numpy as np
 import psutil
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -39,12 +43,15 @@ from gossamer.sim.results.results import write_table
 from gossamer.sim.row_tables.kinds import WorkloadRequest, make_workload
 from gossamer.sim.row_tables.table import write_plainly
 from gossamer.sim.studies.peers.measuring import records
+from gossamer.sim.study.records import CDF, PER_CENTS, percentile_place
 from gossamer.spark.crunch.crunching import crunch_results
 from gossamer.spark.crunch.folders import find_runs
 from gossamer.spark.session import spark_session
 from gossamer.spark.workload.writing import files_of, write_row_table, write_workload
 
 PEAK_EVERY_S = 0.25
+# What the tasks of a job may return to the driver, all together.
+GUARD = "spark.driver.maxResultSize=16m"
 # Deliveries that are made up at a time.
 BATCH = 1_000_000
 EVENTS_A_DELIVERY = 1 / 1_000
@@ -127,6 +134,40 @@ def measure_runs(count: int, memory: str) -> list[Row]:
         command = (COMMAND, "spark", "crunch", f"{scratch}/runs", "--out", f"{scratch}/c")
         work = partial(run_python, *command, "--no-plots", "--memory", memory)
         return [measured("gossamer spark crunch: runs", count, "run", work)]
+
+
+def measure_tails(deliveries: int, memory: str) -> list[Row]:
+    """Crunching the delays of a run of brokers, most of them near 0 and some beyond any bound."""
+    with tempfile.TemporaryDirectory() as scratch:
+        run, out = Path(scratch) / "run", Path(scratch) / "c"
+        (run / "active").mkdir(parents=True)
+        summary = {"scenario": {"kind": "brokers"}, "seed": 1, "result_hash": ""}
+        systems = {"active": {"totals": {}}}
+        (run / "summary.json").write_text(json.dumps({**summary, "systems": systems}))
+        counts = ("table", "handled", "publications", "false_positives", "triggered")
+        for name, columns in (("queues", ("time_s", "core")), ("brokers", counts)):
+            write_table(
+                {one: np.ones(1, np.int64) for one in columns}, run / "active" / f"{name}.parquet"
+            )
+        draws = np.random.default_rng(1)
+        schema = pa.schema([("publication", pa.int64()), ("delay_s", pa.float64())])
+        with pq.ParquetWriter(run / "active" / "deliveries.parquet", schema) as writer:
+            for first in range(0, deliveries, BATCH):
+                count = min(BATCH, deliveries - first)
+                numbers, delays = np.arange(first, first + count), draws.pareto(0.5, count)
+                writer.write_batch(pa.record_batch([numbers, delays], schema=schema))
+        command = (COMMAND, "spark", "crunch", f"{run}", "--out", f"{out}", "--no-plots")
+        work = partial(run_python, *command, "--memory", memory, "--conf", GUARD)
+        rows = [measured("gossamer spark crunch: Pareto delays", deliveries, "delivery", work)]
+        table = pq.read_table(out / "curves.parquet")
+        rows_of_it = (pc.field("part") == CDF) & (pc.field("name") == "delay")
+        found = table.filter(rows_of_it).sort_by("x")["value"].to_numpy()
+        delays = pq.read_table(run / "active" / "deliveries.parquet")["delay_s"].to_numpy()
+        delays.sort()
+        places = [percentile_place(deliveries, per_cent) for per_cent in PER_CENTS.tolist()]
+        if not np.array_equal(found, delays[places]):
+            raise SystemExit("percentiles are not NumPy's")
+        return rows
 
 
 def run_python(*arguments: str) -> None:
@@ -213,7 +254,7 @@ def make_up_run(folder: Path, deliveries: int, nodes: int, seed: int = 1) -> Non
 def main() -> None:
     chosen = read_options(
         __doc__,
-        ("rows", "crunch", "commands", "runs"),
+        ("rows", "crunch", "commands", "runs", "tails"),
         sizes="1000000",
         kind="vinifera",
         deliveries=1_000_000,
@@ -228,6 +269,8 @@ def main() -> None:
             rows += measure_commands(chosen.kind, size, chosen.memory)
         if "runs" in words:
             rows += measure_runs(size, chosen.memory)
+    if "tails" in words:
+        rows += measure_tails(chosen.deliveries, chosen.memory)
     if {"rows", "crunch"} & {*words}:
         with spark_session() as session:
             session.range(10).mapInArrow(lambda batches: batches, "id long").collect()  # warm
