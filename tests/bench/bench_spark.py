@@ -142,7 +142,7 @@ def measure_tails(deliveries: int, memory: str) -> list[Row]:
         run, out = Path(scratch) / "run", Path(scratch) / "c"
         (run / "active").mkdir(parents=True)
         summary = {"scenario": {"kind": "brokers"}, "seed": 1, "result_hash": ""}
-        systems = {"active": {"totals": {}}}
+        systems: dict[str, Any] = {"active": {"totals": {}}}
         (run / "summary.json").write_text(json.dumps({**summary, "systems": systems}))
         counts = ("table", "handled", "publications", "false_positives", "triggered")
         for name, columns in (("queues", ("time_s", "core")), ("brokers", counts)):
