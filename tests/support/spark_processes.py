@@ -106,7 +106,7 @@ def wait_in(process: subprocess.Popen[Any], condition: Callable[[], object]) -> 
 def run_spark_well(*arguments: str, **changes: str | None) -> str:
     """Run `gossamer spark`, which has to end well and without a complaint; what it prints."""
     done = run_spark_command(*arguments, **changes)
-    assert (done.returncode, sentences(done.stderr)) == (0, [])
+    assert (done.returncode, sentences(done.stderr)) == (0, []), done.stderr
     return done.stdout
 
 
