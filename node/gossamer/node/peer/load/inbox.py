@@ -24,12 +24,11 @@ from gossamer.node.transport.send_queue import Backlog, FairQueue, Flow
 from gossamer.protocol.kernel.errors import RemoteProtocolError
 from gossamer.protocol.peer.step import TIMERS
 
-# Events, or reads, that may be dealt with at once before others have their turn, and for how long
-# such a turn lasts.
+# Events that may be dealt with at once before others have their turn: a few milliseconds' worth.
 TURN: Final = 16
-TURN_S: Final = 0.004
 # Events that take their turn together, where they may be dealt with at once.
 MOST_AT_ONCE: Final = 16
+TURN_S: Final = 0.004
 # For how long the first of one publisher's new events by one neighbour may have waited, and how
 # many bytes of its events, some 200, and of all that this neighbour brings may wait, before what is
 # new is not taken. What waits for longer has been published again by then.
@@ -73,7 +72,6 @@ class Inbox:
         self._backlog = Backlog()
         self._waiting: FairQueue[_Waiting] = FairQueue(self._backlog)
         self._dealt_with = 0
-        self._turn_ends = 0.0
         self._refused: Counter[int] = Counter()
         self._work = trio.lowlevel.ParkingLot()
         self._progress = trio.lowlevel.ParkingLot()
@@ -91,7 +89,8 @@ class Inbox:
             await self._refuse(sender)
             return
         self._refused.pop(sender, None)
-        if self.may_take_together():
+        if not self._waiting and self._dealt_with < TURN:
+            self._dealt_with += 1
             self._deal(sender, frame)
             return
         size = len(frame["words"]) + len(frame.get("event", b""))
@@ -102,10 +101,6 @@ class Inbox:
 
     def may_take_together(self) -> bool:
         """Whether frames may be dealt with at once, which counts as dealing with one."""
-        now = trio.current_time()
-        if now >= self._turn_ends:
-            self._dealt_with = 0
-            self._turn_ends = now + TURN_S
         if self._waiting or self._dealt_with >= TURN:
             return False
         self._dealt_with += 1
@@ -137,6 +132,7 @@ class Inbox:
         """Deal with what waits, by turns, until cancelled."""
         while True:
             if not self._waiting:
+                self._dealt_with = 0
                 await self._work.park()
             over_at = trio.current_time() + TURN_S
             for _ in range(TURN):

@@ -15,7 +15,7 @@ from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.core import SELF
 from gossamer.node.peer.frames.frame_types import WORD_BYTES, flow_of_frame, is_new
-from gossamer.node.peer.load.inbox import MOST_OF_A_FLOW, MOST_OF_ALL, TURN, TURN_S, Inbox
+from gossamer.node.peer.load.inbox import MOST_OF_A_FLOW, MOST_OF_ALL, TURN, Inbox
 from gossamer.node.peer.load.overload import (
     MOST_WAITING,
     PER_ROUND,
@@ -121,14 +121,6 @@ async def test_an_honest_event_overtakes_a_flood(desk: Desk) -> None:
     assert len(places) == 2
     assert places[-1] < 10
     assert len(desk.overloads) == 0
-
-
-async def test_events_with_pauses_between_them_never_wait(desk: Desk) -> None:
-    for _ in range(3 * TURN):
-        assert desk.inbox.may_take_together()
-        await desk.take(RELAY, frame(HONEST))
-        await trio.sleep(TURN_S)
-    assert len(desk.dealt) == 3 * TURN
 
 
 async def test_what_a_flood_adds_is_dropped(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
