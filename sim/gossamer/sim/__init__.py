@@ -12,6 +12,7 @@ A name is loaded when it is first used.
 - `study`: what a study is, how it is found, and what all of them use
 - `studies`: peers, brokers on trees and SCOT, dissemination trees, protocols of one's own
 - `custom`: the language of protocols of one's own
+- `explore`: explorations of these, every order of what can happen to a few nodes
 - `results`: runs and result folders: written, read, compared, printed, drawn
 - `churn`: who is online when
 - `row_tables`: workloads as tables
@@ -114,6 +115,10 @@ if TYPE_CHECKING:
         TraceError,
         UnknownNameError,
     )
+    from gossamer.sim.explore.exploration import Exploration, explore
+    from gossamer.sim.explore.properties import eventually, invariant
+    from gossamer.sim.explore.story import Story
+    from gossamer.sim.explore.symmetry import symmetric_nodes
     from gossamer.sim.results.sweeps.table import differences_of, means_of
     from gossamer.sim.studies.custom.rehearsal import first_difference, scenario_of
     from gossamer.sim.studies.dissemination.scenario import TreesScenario
@@ -165,6 +170,7 @@ __all__ = [
     "Drift",
     "EventEngine",
     "Events",
+    "Exploration",
     "FlashCrowd",
     "Game",
     "Link",
@@ -193,6 +199,7 @@ __all__ = [
     "SiteFile",
     "Stage",
     "StationaryChurn",
+    "Story",
     "Struct",
     "Study",
     "Subscriptions",
@@ -228,6 +235,8 @@ __all__ = [
     "draw_float",
     "draw_from",
     "draw_other",
+    "eventually",
+    "explore",
     "first_difference",
     "float_to_word",
     "generate",
@@ -235,6 +244,7 @@ __all__ = [
     "holds",
     "initialiser",
     "insert_at",
+    "invariant",
     "items",
     "largest_component",
     "layer",
@@ -272,6 +282,7 @@ __all__ = [
     "site_latency",
     "spread_over_cores",
     "sweep",
+    "symmetric_nodes",
     "tman",
     "transit_stub",
     "transit_stub_of",
@@ -322,6 +333,10 @@ _PLACES = {
     "gossamer.sim.errors": (
         "ResultsError ScenarioError SimulationError SweepStopped TraceError UnknownNameError"
     ),
+    "gossamer.sim.explore.exploration": "Exploration explore",
+    "gossamer.sim.explore.properties": "eventually invariant",
+    "gossamer.sim.explore.story": "Story",
+    "gossamer.sim.explore.symmetry": "symmetric_nodes",
     "gossamer.sim.results.sweeps.table": "differences_of means_of",
     "gossamer.sim.studies.custom.rehearsal": "first_difference scenario_of",
     "gossamer.sim.studies.dissemination.scenario": "TreesScenario",

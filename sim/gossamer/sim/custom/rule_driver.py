@@ -86,7 +86,7 @@ class RuleDriver:
             life=np.zeros(nodes, np.int64),
             rates=conditions.rates,
             refused=np.zeros(1, np.int64),
-            handles=np.zeros((nodes, _places(self._parts)), np.int64),
+            handles=np.zeros((nodes, places_of(self._parts)), np.int64),
             drifting=conditions.drift > 0,
             in_cycles=cycles,
             ticks_a_now=conditions.round_ticks if cycles else 1,
@@ -282,7 +282,7 @@ class RuleDriver:
             self._network.alive[:], self._network.counts[:] = engine["alive"], engine["counts"]
 
 
-def _places(parts: Sequence[Part]) -> int:
+def places_of(parts: Sequence[Part]) -> int:
     """Words that a node needs to know what it can cancel: one, and one for each that may be."""
     most = sum(each.cancellable for part in parts for each in part.declared.messages.values())
     return 1 + most if most else 0
