@@ -9,9 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from attrs import frozen
+
 Node = dict[str, Any]
+
+
+@frozen
+class Given:
+    """What a handler is given beside its node: who sent what, a draw, and the clock."""
+
+    me: int
+    sender: int
+    fields: list[Any]
+    drawn: int
+    round: int
+
+
 # What a node does: changes itself and returns what it sends, as (name, to, *fields).
-Handler = Callable[..., list[tuple[Any, ...]]]
+Handler = Callable[[Node, Given], list[tuple[Any, ...]]]
 BUDGETS = ("losses", "duplicates", "crashes", "leaves", "restarts", "rounds")
 
 
@@ -61,7 +76,7 @@ class PlainSearch:
         held, up, left, flight = state
         for i, record in enumerate(flight):
             others = [*flight[:i], *flight[i + 1 :]]
-            name, way, to, sender, *_ = record
+            _, way, to, sender, *_ = record
             taker = sender if way == "back" else to
             if up[taker]:
                 yield from self.taken(state, taker, record, others)
@@ -100,12 +115,10 @@ class PlainSearch:
         name, way, to, sender, *fields = record
         handler = self.handlers.get("unreachable" if way == "back" else name)
         for drawn in range(max(self.draws, 1)):
-            node = dict(held[p])
-            given = {"drawn": (p + 1 + drawn) % len(up), "round": self.rounds - left[5]}
-            if way == "back":
-                fields = [to]
-            arguments = [sender, *fields] if way == "there" else fields
-            sent = handler(node, p, given, *arguments) if handler else []
+            node, other = dict(held[p]), (p + 1 + drawn) % len(up)
+            whose = to if way == "back" else sender
+            given = Given(p, whose, fields, other, self.rounds - left[5])
+            sent = handler(node, given) if handler else []
             new = (*held[:p], tuple(node.items()), *held[p + 1 :])
             flight = [
                 (what, "later" if what[0].islower() else "there", whom, p, *body)

@@ -116,7 +116,7 @@ if TYPE_CHECKING:
         UnknownNameError,
     )
     from gossamer.sim.explore.exploration import Exploration, explore
-    from gossamer.sim.explore.properties import eventually, invariant
+    from gossamer.sim.explore.properties import assumption, eventually, invariant
     from gossamer.sim.explore.story import Story
     from gossamer.sim.explore.symmetry import symmetric_nodes
     from gossamer.sim.results.sweeps.table import differences_of, means_of
@@ -217,6 +217,7 @@ __all__ = [
     "Weibull",
     "WindowEngine",
     "add_to",
+    "assumption",
     "attribute",
     "barabasi_albert",
     "below",
@@ -334,7 +335,7 @@ _PLACES = {
         "ResultsError ScenarioError SimulationError SweepStopped TraceError UnknownNameError"
     ),
     "gossamer.sim.explore.exploration": "Exploration explore",
-    "gossamer.sim.explore.properties": "eventually invariant",
+    "gossamer.sim.explore.properties": "assumption eventually invariant",
     "gossamer.sim.explore.story": "Story",
     "gossamer.sim.explore.symmetry": "symmetric_nodes",
     "gossamer.sim.results.sweeps.table": "differences_of means_of",

@@ -1,5 +1,7 @@
 """Small protocols that are explored, beside the same in plain Python (`support.plain_search`)."""
 
+import numpy as np
+
 import gossamer.sim as gs
 from gossamer.sim import eventually, invariant, rule
 
@@ -8,6 +10,8 @@ Ping = gs.message("Ping", number=float)
 Pong = gs.message("Pong")
 Late = gs.message("Late", about=int)
 Bye = gs.message("Bye")
+Ring = gs.message("Ring", cancellable=1)
+Stop = gs.message("Stop")
 
 
 class Flood(gs.Protocol):
@@ -98,22 +102,50 @@ class Watch(gs.Protocol):
 
     @invariant
     def never_oneself(self, alive):
-        return all(self.peer[p] != p for p in range(self.nodes))
+        return all(self.peer[p] != p for p in np.flatnonzero(alive))
 
 
 def nobody_waits(self, alive):
-    """No node waits for an answer: false as soon as one asks."""
-    return not self.asked.any()
+    """No node that is up waits for an answer: false as soon as one asks."""
+    return not self.asked[alive].any()
 
 
-class Locks(gs.Protocol):
-    """A lock that a node asks another for, with a timer that can be cancelled and a clock."""
+class Clock(gs.Protocol):
+    """What the clock says, which goes on at any moment."""
 
-    wait = gs.column(int)
-    taken_at = gs.column(int, initial=-1)
+    seen = gs.column(int, initial=-1)
 
     ask = gs.Timer(rounds=1)
 
     def on_ask(self, me, net):
-        if self.taken_at[me] < net.round:
-            self.taken_at[me] = net.round
+        self.seen[me] = net.round
+
+    @invariant
+    def never_ahead(self, alive):
+        return self.seen.max() <= 2
+
+
+class Alarm(gs.Protocol):
+    """A timer that is set by a message and cancelled by another one."""
+
+    handle = gs.column(int)
+    rings = gs.column(int)
+
+    def on_start(self, me, net, contact):
+        self.handle[me] = Ring.after(net, 5.0)
+        if me == 0:
+            Stop.send(net, 1)
+
+    def on_stop(self, me, net, sender):
+        gs.cancel(net, self.handle[me])
+
+    def on_ring(self, me, net, sender):
+        self.rings[me] += 1
+
+    @invariant
+    def rings_once(self, alive):
+        return self.rings.max() <= 1
+
+    @eventually
+    def all_have_rung(self, alive):
+        return self.rings.min() == 1

@@ -286,6 +286,97 @@ def sweep(
     run_sweep_file(file, out, resume=resume, processes=processes, plots=options)
 
 
+def _budget(name: str, help: str) -> Any:
+    """An option of how often something may happen in an exploration."""
+    return whole_option(f"--{name}", low=0, high=255, help=help)
+
+
+@app.command()
+def explore(
+    protocol: Annotated[
+        str | None, typer.Argument(metavar="FILE.PY:CLASS", help="Protocol of rules.")
+    ] = None,
+    nodes: Annotated[int, whole_option("--nodes", low=1, high=31, help="Number of nodes.")] = 3,
+    invariants: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--invariant", metavar="NAME", help="What must hold (default: all that is declared)."
+        ),
+    ] = None,
+    losses: Annotated[int, _budget("losses", "Messages that may be lost.")] = 0,
+    duplicates: Annotated[int, _budget("duplicates", "Messages that may come twice.")] = 0,
+    crashes: Annotated[int, _budget("crashes", "Nodes that may crash.")] = 0,
+    leaves: Annotated[int, _budget("leaves", "Nodes that may leave.")] = 0,
+    restarts: Annotated[int, _budget("restarts", "Nodes that may come up again.")] = 0,
+    rounds: Annotated[int, _budget("rounds", "Rounds by which the clock may go on.")] = 0,
+    in_flight: Annotated[
+        int, whole_option("--in-flight", low=1, help="Timers fire while fewer messages are.")
+    ] = 4,
+    draws: Annotated[
+        int, whole_option("--draws", low=1, high=255, help="First draws of a step that draws.")
+    ] = 4,
+    depth: Annotated[int | None, whole_option("--depth", low=1, help="Actions at most.")] = None,
+    states: Annotated[
+        int | None, whole_option("--states", low=1, help="End with the level that has more.")
+    ] = None,
+    symmetric: Annotated[
+        bool, typer.Option("--symmetric", help="Take states with other names of nodes as one.")
+    ] = False,
+    changes: Changes = None,
+    out: Out = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with an unfinished exploration.")
+    ] = False,
+    memory: Annotated[
+        int | None,
+        whole_option("--memory", low=1, metavar="MB", help="Of a level; the rest is in files."),
+    ] = None,
+    plots: Plots = None,
+    plot_width: PlotWidth = None,
+    no_plots: Annotated[bool, typer.Option("--no-plots", help="Draw nothing.")] = False,
+    story: Annotated[
+        Path | None,
+        typer.Option("--replay", metavar="STORY", help="Take a story again.", parser=local_path),
+    ] = None,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Replay interpreted and checked, with breakpoint().")
+    ] = False,
+) -> None:
+    """Explore every order of messages, timers and faults in a small overlay of one's own."""
+    with waiting(_STARTING):
+        from gossamer.sim.commands import exploring
+        from gossamer.sim.study.plot import plot_options
+    if story is not None:
+        exploring.replay_story(story, debug=debug)
+        return
+    bounds = {
+        "losses": losses,
+        "duplicates": duplicates,
+        "crashes": crashes,
+        "leaves": leaves,
+        "restarts": restarts,
+        "rounds": rounds,
+        "in_flight": in_flight,
+        "draws": draws,
+        "depth": depth,
+        "states": states,
+        "symmetric": symmetric,
+    }
+    exploring.explore_protocol(
+        exploring.Exploring(
+            protocol=protocol or "",
+            nodes=nodes,
+            invariants=invariants or (),
+            scenario=exploring.nested(_overrides(changes)),
+            bounds=bounds,
+            out=out,
+            resume=resume,
+            memory=memory,
+            plots=None if no_plots else plot_options(plots, plot_width),
+        )
+    )
+
+
 @app.command()
 def figures(
     name: Annotated[str, typer.Argument(help="Whose figures, such as vinifera.")],

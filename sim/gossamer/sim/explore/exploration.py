@@ -84,8 +84,9 @@ def explore(
             ``reports_unreachable`` counts.
         folder: keeps every finished level, to go on from; nowhere if None.
         memory: bytes of the states of a level in memory at most; the others are in files.
-        resume: go on with what is in the folder.
-        report: called with level, states, actions and states of the frontier, now and then.
+        resume: go on with what is in the folder, maybe to another depth or number of states.
+        report: called now and then with the level, the states and actions so far, and how many
+            states of the level before are done, of how many.
         bounds: ``losses``, ``duplicates``, ``crashes``, ``leaves``, ``restarts`` and ``rounds`` (0:
             how often each may happen), ``in_flight`` (4: timers fire only while fewer messages are
             in flight), ``draws`` (4: with how many first draws a step is explored), ``depth`` and
@@ -104,7 +105,9 @@ def explore(
         if memory is not None and folder is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gossamer-")))
         levels = Levels(folder, memory)
-        search = Search(model, properties, levels, report or _say_nothing)
+        about = {**asked.about(model), "properties": [one.name for one in properties]}
+        del about["bounds"]["depth"], about["bounds"]["states"]
+        search = Search(model, properties, levels, report or _say_nothing, about)
         if resume:
             search.resume()
         else:
@@ -117,7 +120,7 @@ def explore(
         search.depth + (story is not None and len(story.steps) > search.depth),
         search.exhausted,
         search.held_back,
-        [one.name for one in properties],
+        [one.name for one in properties if one.kind != "assumption"],
         story,
     )
 
@@ -162,6 +165,7 @@ class Asked:
             "nodes": self.nodes,
             "scenario": {**self.scenario, "settings": settings},
             "bounds": attrs.asdict(self.bounds),
+            "sources": one.protocol.sources,
         }
 
 
@@ -182,7 +186,7 @@ def _story(asked: Asked, search: Search, violation: Violation) -> Story:
 
 def _ending(one: Property, laps: int) -> str:
     said = f"{one.name} does not hold: {one.meaning}"
-    if not one.eventually:
+    if one.kind == "invariant":
         return said
     if laps >= MOST_LAPS:
         return f"from here on {said} (not within {laps} laps of all timers without a fault)"

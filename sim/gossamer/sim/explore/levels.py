@@ -101,7 +101,7 @@ class Levels:
         assert self._folder is not None
         levels = sorted(self._folder.glob("level-*.npz"))
         if not levels:
-            raise ResultsError(self._folder, "holds no exploration to go on with")
+            raise self.refused("holds no exploration to go on with")
         for file in levels:
             with np.load(file) as kept:
                 self._traces.append(kept["trace"])
@@ -112,6 +112,10 @@ class Levels:
             chunk = self._chunk(last, place)
             self._frontier.append(chunk if self._memory is not None else np.load(chunk))
         return about, self._prints(levels)
+
+    def refused(self, reason: str) -> ResultsError:
+        """The error about the folder."""
+        return ResultsError(self._folder or "", reason)
 
     @staticmethod
     def _prints(levels: list[Path]) -> Iterator[Prints]:

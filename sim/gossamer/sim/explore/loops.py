@@ -37,7 +37,6 @@ from gossamer.sim.explore.packed import (
     assemble,
     crosses_link,
     find_records,
-    fingerprint,
     insert,
     left,
     load,
@@ -59,8 +58,10 @@ MADE, WRONG, FULL = 1, -1, -2
 DONE, OUTPUT_FULL, TABLE_FULL, VIOLATED = 2, 3, 4, 5
 
 # What the loop over a frontier has counted, by place in `marks`.
-AT, PARENT, WRITTEN, NEW, KNOWN, ACTIONS, HELD_BACK, FAILING, FAULT_AT = range(9)
+# FOUND are the states that are kept, IN_TABLE also those that an assumption leaves out.
+AT, PARENT, WRITTEN, NEW, FOUND, IN_TABLE, ACTIONS, HELD_BACK, FAILING = range(9)
 MARKS: Final = 9
+ASSUMED: Final = 1 << 40
 
 
 @inline_rule
@@ -159,6 +160,7 @@ def make_apply(step: Rule) -> Callable[..., Any]:
             elif w.own[KIND] == LATER:
                 drop_handle(w.handles, p, handle_of(w.own, 0))
                 begin = LATER_WORDS
+                w.own[begin + LENGTH] = w.own[LENGTH] - LATER_WORDS
         elif kind == FIRE:
             write_own(w, w.timers[b], p, -1)
         elif kind == BEGIN:
@@ -217,7 +219,7 @@ def make_expand(apply: Rule, holds: Rule) -> Callable[..., Any]:
             most = slots * w.choices
             if marks[WRITTEN] + most * len(w.made) > len(made) or marks[NEW] + most > len(trace):
                 return OUTPUT_FULL
-            if 10 * (marks[KNOWN] + most) > 7 * len(table):
+            if 10 * (marks[IN_TABLE] + most) > 7 * len(table):
                 return TABLE_FULL
             marks[HELD_BACK] += records >= w.in_flight and len(w.timers) > 0
             for slot in range(slots):
@@ -227,24 +229,26 @@ def make_expand(apply: Rule, holds: Rule) -> Callable[..., Any]:
                 for choice in range(w.choices):
                     verdict = apply(s, w, source, at, kind, a, b, choice)
                     if verdict < 0:
-                        marks[FAULT_AT] = code_of(kind, a, b, choice)
                         return verdict
                     marks[ACTIONS] += 1
                     canonical_digest(w)
                     if insert(table, w.digest[0], w.digest[1]):
-                        new, end = marks[NEW], marks[WRITTEN]
-                        starts[new] = end
-                        for i in range(w.made[LENGTH]):
-                            made[end + i] = w.made[i]
-                        action = code_of(kind, a, b, choice)
-                        trace[new] = (marks[PARENT] << ACTION_BITS) | action
-                        prints[new, 0], prints[new, 1] = w.digest[0], w.digest[1]
-                        marks[NEW] = new + 1
-                        marks[WRITTEN] = end + w.made[LENGTH]
-                        marks[KNOWN] += 1
-                        marks[FAILING] = holds(s, w.alive)
-                        if marks[FAILING] != 0:
-                            return VIOLATED
+                        marks[IN_TABLE] += 1
+                        failing = holds(s, w.alive)
+                        if failing < ASSUMED:
+                            new, end = marks[NEW], marks[WRITTEN]
+                            starts[new] = end
+                            for i in range(w.made[LENGTH]):
+                                made[end + i] = w.made[i]
+                            action = code_of(kind, a, b, choice)
+                            trace[new] = (marks[PARENT] << ACTION_BITS) | action
+                            prints[new, 0], prints[new, 1] = w.digest[0], w.digest[1]
+                            marks[NEW] = new + 1
+                            marks[WRITTEN] = end + w.made[LENGTH]
+                            marks[FOUND] += 1
+                            marks[FAILING] = failing
+                            if failing != 0:
+                                return VIOLATED
                     if w.counts[DREW] == 0:
                         break
             marks[AT] += source[at + LENGTH]
@@ -282,7 +286,6 @@ def make_lap(apply: Rule) -> Callable[..., Any]:
                 for i in range(w.made[LENGTH]):
                     words[i] = w.made[i]
                 deliveries += 1
-        fingerprint(words, words[LENGTH], w.digest)
         return MADE
 
     return lap
@@ -293,11 +296,13 @@ def _fails_nothing(_s: Any, _alive: Any) -> Any:
     return 0
 
 
-def failing_rule(checks: list[Rule]) -> Rule:
-    """The rule that returns which checks fail, a bit each."""
+def failing_rule(assumptions: list[Rule], checks: list[Rule]) -> Rule:
+    """The rule that returns which checks fail, a bit each, and `ASSUMED` if an assumption does."""
     found = _fails_nothing
     for number, check in enumerate(checks):
         found = _link(1 << number, check, found)
+    for check in assumptions:
+        found = _link(ASSUMED, check, found)
     return found
 
 

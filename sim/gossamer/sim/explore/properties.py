@@ -18,15 +18,15 @@ _ARGUMENTS: Final = ("self", "alive")
 
 @attrs.frozen
 class Property:
-    """What `invariant` and `eventually` declare.
+    """What `invariant`, `eventually` and `assumption` declare.
 
     Attributes:
         check: function ``(self, alive)`` that returns whether it holds; a rule is compiled.
-        eventually: whether it is to hold in the end, and not always.
+        kind: the name of the decorator.
     """
 
     check: Callable[[Any, Any], Any]
-    eventually: bool = False
+    kind: str = "invariant"
 
     @property
     def name(self) -> str:
@@ -57,7 +57,7 @@ def invariant(function: Any) -> Any:
     is up. A rule (``@invariant`` above ``@rule``) is compiled, and costs an exploration little;
     any other function may use NumPy and Python as it likes, and costs some microseconds a state.
     """
-    return _marked(function, eventually=False)
+    return _marked(function, "invariant")
 
 
 def eventually(function: Any) -> Any:
@@ -67,24 +67,34 @@ def eventually(function: Any) -> Any:
     fire in turn, and all that follows from each is delivered, until states come again. It has to
     hold at the end of some lap of timers. Without timers it has to hold at once.
     """
-    return _marked(function, eventually=True)
+    return _marked(function, "eventually")
 
 
-def _marked(function: Any, *, eventually: bool) -> Property:
-    made = Property(function, eventually)
+def assumption(function: Any) -> Any:
+    """Mark a rule ``(self, alive)`` without which nothing is promised.
+
+    A state in which it returns False is left out, with all that only follows from such states:
+    ``@assumption`` above ``@rule``, as each state is asked.
+    """
+    return _marked(function, "assumption")
+
+
+def _marked(function: Any, kind: str) -> Property:
+    made = Property(function, kind)
     check_arguments(made.source, made.name, _ARGUMENTS)
     return made
 
 
 def properties_of(owner: type, names: Iterable[str] = ()) -> list[Property]:
-    """The properties of a class, invariants first.
+    """The properties of a class: assumptions, invariants, and what is eventual.
 
     Args:
         owner: the class of the protocol.
         names: of properties of the class or functions of its file; all that it declares if none.
+            What it assumes holds of any.
 
     Raises:
-        ScenarioError: there is none of a name, or none at all.
+        ScenarioError: there is none of a name, or none at all, or an assumption is no rule.
     """
     declared = {
         name: value
@@ -98,11 +108,16 @@ def properties_of(owner: type, names: Iterable[str] = ()) -> list[Property]:
         if name not in known:
             expected = choice(name, known) if known else "a function (self, alive) of the file"
             raise ScenarioError(None, "invariant", name, expected)
+    assumed = [one for one in declared.values() if one.kind == "assumption"]
+    for one in assumed:
+        if not isinstance(one.check, Rule):
+            raise ScenarioError(None, "assumption", one.name, "a rule: @assumption above @rule")
     chosen = [known[name] for name in dict.fromkeys(names)] or list(declared.values())
+    chosen = [one for one in chosen if one.kind != "assumption"]
     if not chosen:
         expected = "a function (self, alive) of the class below @invariant or @eventually"
         raise ScenarioError(None, "invariant", None, expected, found="none that is declared")
-    return sorted(chosen, key=lambda one: one.eventually)
+    return [*assumed, *sorted(chosen, key=lambda one: one.kind == "eventually")]
 
 
 def _functions_of(module: Any) -> dict[str, Property]:

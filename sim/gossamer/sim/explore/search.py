@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import attrs
 import numpy as np
@@ -17,11 +17,13 @@ from gossamer.sim.explore.loops import (
     AT,
     DONE,
     FAILING,
+    FOUND,
     HELD_BACK,
-    KNOWN,
+    IN_TABLE,
     MARKS,
     NEW,
     OUTPUT_FULL,
+    PARENT,
     TABLE_FULL,
     VIOLATED,
     WRITTEN,
@@ -30,7 +32,7 @@ from gossamer.sim.explore.loops import (
     make_lap,
 )
 from gossamer.sim.explore.model import Model
-from gossamer.sim.explore.packed import BUDGETS, COLUMNS, Prints, insert_all
+from gossamer.sim.explore.packed import BUDGETS, COLUMNS, LENGTH, STATUS, Prints, insert_all
 from gossamer.sim.explore.properties import Property
 from gossamer.sim.explore.symmetry import canonical_digest
 
@@ -42,7 +44,7 @@ _TABLE: Final = 1 << 16
 MOST_LAPS: Final = 100
 _MOST_DELIVERIES: Final = 10_000
 
-Report = Callable[[int, int, int, int], None]
+Report = Callable[[int, int, int, int, int], None]
 
 
 @attrs.frozen
@@ -65,10 +67,11 @@ class Search:
 
     Args:
         model: of the protocol.
-        properties: invariants first.
+        properties: assumptions, invariants, and what is eventual.
         levels: keeps what is found.
-        report: called with the level, states and actions so far and the states of the frontier,
-            after every part of the work.
+        report: called after every part of the work with the level, the states and actions so far,
+            and how many states of the level before are done, of how many.
+        about: of what it is an exploration, as plain values; kept with each level.
 
     Attributes:
         violation: the first that was found, None if none was.
@@ -77,17 +80,23 @@ class Search:
     """
 
     def __init__(
-        self, model: Model, properties: list[Property], levels: Levels, report: Report
+        self,
+        model: Model,
+        properties: list[Property],
+        levels: Levels,
+        report: Report,
+        about: dict[str, Any] | None = None,
     ) -> None:
-        self.model, self.levels, self._report = model, levels, report
-        invariants = [one for one in properties if not one.eventually]
+        self.model, self.levels, self._report, self._about = model, levels, report, about
+        invariants = [one for one in properties if one.kind == "invariant"]
+        assumed = [_rule_of(one) for one in properties if one.kind == "assumption"]
         self._compiled = [one for one in invariants if isinstance(one.check, Rule)]
         self._called = [one for one in invariants if not isinstance(one.check, Rule)]
-        self._eventual = [one for one in properties if one.eventually]
-        self._failing = failing_rule([_rule_of(one) for one in self._compiled])
+        self._eventual = [one for one in properties if one.kind == "eventually"]
+        self._failing = failing_rule(assumed, [_rule_of(one) for one in self._compiled])
         self._expand = make_expand(model.apply, self._failing)
         self._lap = make_lap(model.apply)
-        self._settled: dict[str, set[tuple[int, int, int]]] = {}
+        self._settled: dict[str, set[tuple[bytes, int]]] = {}
         self._marks = np.zeros(MARKS, np.int64)
         self._table: Prints = np.zeros((_TABLE, 2), np.uint64)
         self._make_room(_WORDS, _STATES)
@@ -97,7 +106,7 @@ class Search:
     @property
     def states(self) -> int:
         """How many states were found."""
-        return int(self._marks[KNOWN])
+        return int(self._marks[FOUND])
 
     @property
     def actions(self) -> int:
@@ -111,8 +120,9 @@ class Search:
 
     @property
     def depth(self) -> int:
-        """How many actions from the beginning the last level is."""
-        return len(self.levels.counts) - 1
+        """How many actions from the beginning the last states are."""
+        counts = self.levels.counts
+        return len(counts) - 1 - (counts[-1] == 0)
 
     def begin(self) -> None:
         """Take the first state as found."""
@@ -120,7 +130,7 @@ class Search:
         w.made[: len(model.first)] = model.first
         canonical_digest.run(w)
         digest = w.digest.reshape(1, 2).copy()
-        self._marks[KNOWN] = insert_all.run(self._table, digest)
+        self._marks[[FOUND, IN_TABLE]] = insert_all.run(self._table, digest)
         self.levels.add(model.first, np.zeros(1, np.int64), digest)
         self._look_at(model.first, np.zeros(1, np.int64), 0)
         if self.violation is None:
@@ -129,8 +139,10 @@ class Search:
         self._finish_level()
 
     def resume(self) -> None:
-        """Go on from what the levels have kept."""
+        """Go on from what the levels have kept; raises `ResultsError` if that is of another."""
         about, prints = self.levels.resume()
+        if about["about"] != self._about:
+            raise self.levels.refused("holds another exploration, or one of other rules")
         while 2 * sum(self.levels.counts) > len(self._table):
             self._table = np.zeros((2 * len(self._table), 2), np.uint64)
         for some in prints:
@@ -140,7 +152,10 @@ class Search:
     def run(self) -> None:
         """Go on until all is explored, a property does not hold, or a bound is met."""
         bounds = self.model.bounds
-        while self.violation is None and not self.exhausted:
+        while self.violation is None:
+            self.exhausted = self.levels.counts[-1] == 0
+            if self.exhausted:
+                return
             if bounds.depth is not None and self.depth >= bounds.depth:
                 return
             if bounds.states is not None and self.states >= bounds.states:
@@ -148,10 +163,9 @@ class Search:
             if not all(self._explore(source) for source in self.levels.frontier()):
                 return
             self._finish_level()
-            self.exhausted = self.levels.counts[-1] == 0
 
     def _finish_level(self) -> None:
-        self.levels.finish({"marks": self._marks.tolist()})
+        self.levels.finish({"marks": self._marks.tolist(), "about": self._about})
 
     def _explore(self, source: Int64s) -> bool:
         """Make all that follows from some states of the frontier; whether all holds there."""
@@ -178,8 +192,9 @@ class Search:
                 self._make_room(2 * len(self._made), 2 * len(self._trace))
             elif verdict < 0:
                 model.refuse(verdict)
-            frontier = self.states - sum(self.levels.counts)
-            self._report(self.depth + 1, self.states, self.actions, frontier)
+            total = self.levels.counts[-1]
+            done = int(marks[PARENT]) - sum(self.levels.counts) + total
+            self._report(self.depth + 1, self.states, self.actions, done, total)
         return self.violation is None
 
     def _make_room(self, words: int, states: int) -> None:
@@ -215,7 +230,7 @@ class Search:
 
     def fails(self, one: Property, words: Int64s) -> bool:
         """Whether a property does not hold of a state."""
-        if one.eventually:
+        if one.kind == "eventually":
             return self.laps_without(one, words) is not None
         self.model.look_at(words)
         return not _holds(one, self.model)
@@ -230,20 +245,22 @@ class Search:
         now = np.zeros(len(w.made), np.int64)
         now[: len(words)] = words
         now[BUDGETS] = 0
-        seen: set[tuple[int, int, int]] = set()
+        seen: set[tuple[bytes, int]] = set()
         for lap in range(MOST_LAPS):
-            model.look_at(now)
-            if _holds(one, model):
-                break
-            verdict = self._lap(model.state, w, now, lap % choices, _MOST_DELIVERIES)
-            if verdict < 0:
-                model.refuse(verdict)
-            place = (int(w.digest[0]), int(w.digest[1]), lap % choices)
+            place = (now[STATUS : now[LENGTH]].tobytes(), lap % choices)
             if place in settled:
                 break
             if place in seen:
                 return lap
             seen.add(place)
+            model.look_at(now)
+            if _holds(one, model):
+                break
+            if len(w.timers) == 0:
+                return 0
+            verdict = self._lap(model.state, w, now, lap % choices, _MOST_DELIVERIES)
+            if verdict < 0:
+                model.refuse(verdict)
         else:
             return MOST_LAPS
         settled |= seen

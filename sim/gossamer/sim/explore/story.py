@@ -267,6 +267,8 @@ def columns_in(model: Model, words: Int64s) -> dict[str, list[Any]]:
     """The columns of a state by name: a value a node, or a list of such."""
     found = {}
     for name, (begin, shape, dtype) in model.columns.items():
+        if name == "handles":  # of what can be cancelled: it shows in what is in flight
+            continue
         part = words[COLUMNS + begin : COLUMNS + begin + int(np.prod(shape))]
         typed = part.view(np.float64) if dtype == np.float64 else part.astype(dtype)
         found[name] = typed.reshape(shape).tolist()

@@ -110,7 +110,7 @@ def naming_tables(model: Model, width: int) -> dict[str, Any]:
     for begin, shape, _ in model.columns.values():
         of_node = np.arange(begin, begin + int(np.prod(shape))).reshape(nodes, -1)
         for way, names in enumerate(ways):
-            moved[way, of_node[list(names)]] = of_node
+            moved[way, of_node] = of_node[list(names)]
     return {
         "moved": moved,
         "renamed": np.array(ways, np.int64),
@@ -145,7 +145,7 @@ def _rename_record(w: Workspace, way: int, words: Words, at: int) -> None:
     kind, begin = words[at + KIND], at + BODY
     if kind == LATER:
         kind, begin = words[at + BODY + 1], at + LATER_WORDS + BODY
-        words[at + BODY + TO + 1] = w.renamed[way, words[at + BODY + TO + 1]]
+        words[at + LATER_WORDS + FROM] = w.renamed[way, words[at + LATER_WORDS + FROM]]
     elif kind >= UNREACHABLE:
         kind -= UNREACHABLE
     shape = 0
