@@ -73,8 +73,8 @@ warm-up of a run, by MSER-5 | mser5 | sim/results/intervals
 sweeps over a grid of values | SweepPlan | sim/results/sweeps/plan
 protocols of plain classes | Node | sim/custom/node
 T-Man with a ranking of one's own | TManNode | sim/custom/topologies/tman
-every order of messages, timers and faults | explore | sim/explore/exploration
-states that are one but for names of nodes | canonical_digest | sim/explore/symmetry
+every order of messages, timers and faults | explore | sim/exploration/exploration
+states that are one but for names of nodes | canonical_digest | sim/exploration/symmetry
 what a study is | Study | sim/study/contract
 benchmarks of the event engines | EVENT_BENCHMARKS | sim/bench/engine_benchmarks
 the burst of unsubscriptions | UnsubscriptionBurst | sim/studies/tree_brokers/unsubscription_burst

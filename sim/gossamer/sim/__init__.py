@@ -12,7 +12,7 @@ A name is loaded when it is first used.
 - `study`: what a study is, how it is found, and what all of them use
 - `studies`: peers, brokers on trees and SCOT, dissemination trees, protocols of one's own
 - `custom`: the language of protocols of one's own
-- `explore`: explorations of these, every order of what can happen to a few nodes
+- `exploration`: explorations of these, every order of what can happen to a few nodes
 - `results`: runs and result folders: written, read, compared, printed, drawn
 - `churn`: who is online when
 - `row_tables`: workloads as tables
@@ -115,10 +115,10 @@ if TYPE_CHECKING:
         TraceError,
         UnknownNameError,
     )
-    from gossamer.sim.explore.exploration import Exploration, explore
-    from gossamer.sim.explore.properties import assumption, eventually, invariant
-    from gossamer.sim.explore.story import Story
-    from gossamer.sim.explore.symmetry import symmetric_nodes
+    from gossamer.sim.exploration.exploration import Exploration, explore
+    from gossamer.sim.exploration.properties import assumption, eventually, invariant
+    from gossamer.sim.exploration.story import Story
+    from gossamer.sim.exploration.symmetry import symmetric_nodes
     from gossamer.sim.results.sweeps.table import differences_of, means_of
     from gossamer.sim.studies.custom.rehearsal import first_difference, scenario_of
     from gossamer.sim.studies.dissemination.scenario import TreesScenario
@@ -334,10 +334,10 @@ _PLACES = {
     "gossamer.sim.errors": (
         "ResultsError ScenarioError SimulationError SweepStopped TraceError UnknownNameError"
     ),
-    "gossamer.sim.explore.exploration": "Exploration explore",
-    "gossamer.sim.explore.properties": "assumption eventually invariant",
-    "gossamer.sim.explore.story": "Story",
-    "gossamer.sim.explore.symmetry": "symmetric_nodes",
+    "gossamer.sim.exploration.exploration": "Exploration explore",
+    "gossamer.sim.exploration.properties": "assumption eventually invariant",
+    "gossamer.sim.exploration.story": "Story",
+    "gossamer.sim.exploration.symmetry": "symmetric_nodes",
     "gossamer.sim.results.sweeps.table": "differences_of means_of",
     "gossamer.sim.studies.custom.rehearsal": "first_difference scenario_of",
     "gossamer.sim.studies.dissemination.scenario": "TreesScenario",

@@ -22,8 +22,8 @@ from gossamer.command.signals import exit_code_of
 from gossamer.sim.commands.progress import LEAST_APART_S
 from gossamer.sim.commands.run import Destination, free_folder
 from gossamer.sim.errors import ResultsError
-from gossamer.sim.explore.exploration import Exploration, explore, replay
-from gossamer.sim.explore.search import Report
+from gossamer.sim.exploration.exploration import Exploration, explore, replay
+from gossamer.sim.exploration.search import Report
 from gossamer.sim.results.held import UNFINISHED, file_name, held
 from gossamer.sim.results.plot_style import plot_style, save
 from gossamer.sim.study.plot import PlotOptions, plots_as

@@ -13,12 +13,12 @@ import attrs
 from gossamer.sim.custom.language.declarations import ConfiguredProtocol, ProtocolType
 from gossamer.sim.custom.node import Node
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.explore.levels import Levels
-from gossamer.sim.explore.loops import action_of
-from gossamer.sim.explore.model import Bounds, Model
-from gossamer.sim.explore.properties import Property, properties_of
-from gossamer.sim.explore.search import MOST_LAPS, Report, Search, Violation
-from gossamer.sim.explore.story import Story, beginning_of, read_story, steps_of
+from gossamer.sim.exploration.levels import Levels
+from gossamer.sim.exploration.loops import action_of
+from gossamer.sim.exploration.model import Bounds, Model
+from gossamer.sim.exploration.properties import Property, properties_of
+from gossamer.sim.exploration.search import MOST_LAPS, Report, Search, Violation
+from gossamer.sim.exploration.story import Story, beginning_of, read_story, steps_of
 from gossamer.sim.studies.custom.rehearsal import scenario_of
 
 
@@ -91,7 +91,7 @@ def explore(
             how often each may happen), ``in_flight`` (4: timers fire only while fewer messages are
             in flight), ``draws`` (4: with how many first draws a step is explored), ``depth`` and
             ``states`` (None: where to end), ``symmetric`` (False: whether nodes are alike). What
-            they mean exactly is said in `gossamer.sim.explore.model`.
+            they mean exactly is said in `gossamer.sim.exploration.model`.
 
     Raises:
         ScenarioError: it cannot be explored.

@@ -22,7 +22,7 @@ from gossamer.sim.results.plot_style import (
 )
 
 if TYPE_CHECKING:
-    from gossamer.sim.explore.story import Sent, Step, Story
+    from gossamer.sim.exploration.story import Sent, Step, Story
 
 # Of names on arrows: longer ones are drawn without their middle.
 _LONGEST_NAME: Final = 18

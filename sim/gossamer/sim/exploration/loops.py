@@ -19,7 +19,7 @@ from gossamer.protocol.kernel.rules import Rule, inline_rule, rule
 from gossamer.sim.custom.language.context import LATER_WORDS, LEAVE, START, drop_handle, handle_of
 from gossamer.sim.engine.link_conditions import LATER, find_fault
 from gossamer.sim.engine.loops import loop_factory
-from gossamer.sim.explore.packed import (
+from gossamer.sim.exploration.packed import (
     BUDGETS,
     CRASHES,
     DOWN,
@@ -45,7 +45,7 @@ from gossamer.sim.explore.packed import (
     taker_of,
     with_status,
 )
-from gossamer.sim.explore.symmetry import canonical_digest
+from gossamer.sim.exploration.symmetry import canonical_digest
 
 # What can happen: to a message, by its place among those in flight; at a node; to all.
 DELIVER, DUPLICATE, LOSE, FIRE, CRASH, DEPART, BEGIN, ADVANCE = range(8)

@@ -12,7 +12,7 @@ import numpy as np
 
 from gossamer.sim.engine.latency import Int64s
 from gossamer.sim.errors import ResultsError
-from gossamer.sim.explore.packed import Prints
+from gossamer.sim.exploration.packed import Prints
 
 
 class Levels:
@@ -75,7 +75,7 @@ class Levels:
 
     def way_to(self, state: int) -> list[int]:
         """The actions by which a state was reached, by its number, from the beginning on."""
-        from gossamer.sim.explore.loops import ACTION_BITS
+        from gossamer.sim.exploration.loops import ACTION_BITS
 
         ends = np.cumsum([*self.counts, sum(len(trace) for trace, _ in self._reached)])
         begins = [0, *ends[:-1].tolist()]

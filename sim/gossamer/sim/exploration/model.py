@@ -42,8 +42,8 @@ from gossamer.sim.custom.step import step_of
 from gossamer.sim.engine.latency import Int64s
 from gossamer.sim.engine.link_conditions import fault_at
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.explore.loops import BEGIN, FULL, make_apply
-from gossamer.sim.explore.packed import (
+from gossamer.sim.exploration.loops import BEGIN, FULL, make_apply
+from gossamer.sim.exploration.packed import (
     BUDGET_BITS,
     BUDGET_NAMES,
     COLUMNS,
@@ -56,7 +56,7 @@ from gossamer.sim.explore.packed import (
     find_records,
     with_status,
 )
-from gossamer.sim.explore.symmetry import naming_tables
+from gossamer.sim.exploration.symmetry import naming_tables
 from gossamer.sim.studies.custom.scenario import CustomScenario
 from gossamer.sim.studies.custom.simulation import attributes_of
 

@@ -10,7 +10,7 @@ import pytest
 
 import gossamer.sim as gs
 from gossamer.protocol.kernel.rules import use_compiled
-from gossamer.sim.explore.exploration import replay
+from gossamer.sim.exploration.exploration import replay
 from support.own_protocols import PROTOCOLS
 
 FILE = f"{PROTOCOLS}/explored.py"
@@ -51,7 +51,7 @@ def test_a_timer_that_was_cancelled_does_not_ring() -> None:
     story = story_of(f"{FILE}:Alarm", 2)
     assert story.property == "all_have_rung"
     texts = [step.text for step in story.steps]
-    assert texts == ["deliver Stop from 0 to 1", "time for Ring of 0; rings 0 -> 1"]
+    assert texts == ["deliver Stop from 0 to 1; Ring of 1 is gone", "time for Ring of 0; rings 0 -> 1"]
 
 
 CASES: list[tuple[str, int, dict[str, Any]]] = [

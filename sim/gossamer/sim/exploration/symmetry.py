@@ -23,7 +23,7 @@ from gossamer.sim.custom.language.messages import MessageClass
 from gossamer.sim.custom.language.record_rules import Items
 from gossamer.sim.engine.link_conditions import LATER
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.explore.packed import (
+from gossamer.sim.exploration.packed import (
     BUDGETS,
     COLUMNS,
     POOLED,
@@ -38,7 +38,7 @@ from gossamer.sim.explore.packed import (
 )
 
 if TYPE_CHECKING:
-    from gossamer.sim.explore.model import Model
+    from gossamer.sim.exploration.model import Model
 
 _MOST_NODES: Final = 6
 # What a field of a message is, 2 bits each: a number, a node, several numbers, several nodes.

@@ -18,7 +18,7 @@ from gossamer.sim.custom.language.record_rules import Items
 from gossamer.sim.engine.latency import Int64s
 from gossamer.sim.engine.link_conditions import LATER
 from gossamer.sim.errors import ResultsError
-from gossamer.sim.explore.loops import (
+from gossamer.sim.exploration.loops import (
     ADVANCE,
     BEGIN,
     CRASH,
@@ -30,8 +30,8 @@ from gossamer.sim.explore.loops import (
     action_at,
     count_slots,
 )
-from gossamer.sim.explore.model import Model
-from gossamer.sim.explore.packed import COLUMNS, DOWN, NEVER, STATUS, UP, find_records
+from gossamer.sim.exploration.model import Model
+from gossamer.sim.exploration.packed import COLUMNS, DOWN, NEVER, STATUS, UP, find_records
 
 # What an action is called in files, by its number.
 ACTIONS: Final = ("deliver", "duplicate", "lose", "fire", "crash", "leave", "start", "advance")
@@ -128,7 +128,7 @@ class Story:
 
     def plot(self) -> Any:
         """A space-time diagram: a Matplotlib figure."""
-        from gossamer.sim.explore.diagram import space_time_diagram
+        from gossamer.sim.exploration.diagram import space_time_diagram
         from gossamer.sim.results.plot_style import plot_style
 
         with plot_style():
@@ -208,6 +208,7 @@ def _step(model: Model, words: Int64s, after: Int64s, action: tuple[int, int, in
     text = _told(words, kind, node, subject)
     text += "".join(_changes_told(changes, node))
     text += "".join(f"; {_sending(one)}" for one in sent)
+    text += "".join(f"; {_way(one)} is gone" for one in gone if one != subject)
     return Step(ACTIONS[kind], action, node, subject, changes, sent, gone, text)
 
 
@@ -305,9 +306,9 @@ def _told(words: Int64s, kind: int, node: int, subject: Any) -> str:
         return f"{ACTIONS[kind]} {node}"
     if kind == ADVANCE:
         return "the clock goes on by a round"
-    way = f"{subject} from {subject.sender} to {subject.to}"
+    way = _way(subject)
     if subject.way == "later":
-        return f"time for {subject} of {node}"
+        return f"time for {way}"
     if subject.way == "back":
         return f"return {way}, which cannot be reached"
     if kind == DELIVER and status_in(words, subject.to) != UP:
@@ -315,6 +316,10 @@ def _told(words: Int64s, kind: int, node: int, subject: Any) -> str:
     if kind == DUPLICATE:
         return f"deliver {way}, a duplicate of which stays in flight"
     return f"{ACTIONS[kind]} {way}"
+
+
+def _way(one: Sent) -> str:
+    return f"{one} of {one.to}" if one.way == "later" else f"{one} from {one.sender} to {one.to}"
 
 
 def _sending(one: Sent) -> str:
@@ -342,7 +347,7 @@ def beginning_of(model: Model) -> tuple[str, list[int]]:
     columns = columns_in(model, model.first)
     held = "; ".join(f"{name} {_shown(values)}" for name, values in columns.items())
     flight = "".join(
-        f"; {one} from {one.sender} to {one.to}" for one in messages_in(model, model.first)
+        f"; {_way(one)}" for one in messages_in(model, model.first)
     )
     return f"{said}: {held}{flight}", by[UP]
 

@@ -11,8 +11,8 @@ import numpy as np
 from gossamer.protocol.kernel.rules import Rule
 from gossamer.sim.custom.faults import explained_faults
 from gossamer.sim.engine.latency import Int64s
-from gossamer.sim.explore.levels import Levels
-from gossamer.sim.explore.loops import (
+from gossamer.sim.exploration.levels import Levels
+from gossamer.sim.exploration.loops import (
     ACTIONS,
     AT,
     DONE,
@@ -31,10 +31,10 @@ from gossamer.sim.explore.loops import (
     make_expand,
     make_lap,
 )
-from gossamer.sim.explore.model import Model
-from gossamer.sim.explore.packed import BUDGETS, COLUMNS, LENGTH, STATUS, Prints, insert_all
-from gossamer.sim.explore.properties import Property
-from gossamer.sim.explore.symmetry import canonical_digest
+from gossamer.sim.exploration.model import Model
+from gossamer.sim.exploration.packed import BUDGETS, COLUMNS, LENGTH, STATUS, Prints, insert_all
+from gossamer.sim.exploration.properties import Property
+from gossamer.sim.exploration.symmetry import canonical_digest
 
 # Words and states that the loop writes before it returns, and the least table.
 _WORDS: Final = 1 << 21

@@ -282,7 +282,7 @@ def assemble(
 
 def _fingerprint_interpreted(words: Words, length: int, into: Prints) -> None:
     for half in range(2):
-        factor, final, h = _FACTORS[half], _FINAL[half], length * _FACTORS[half] & _MASK
+        factor, final, h = _FACTORS[half], _FINAL[half], int(length) * _FACTORS[half] & _MASK
         for i in range(1, length):
             h = ((h ^ (int(words[i]) & _MASK)) * factor) & _MASK
             h ^= h >> 29
