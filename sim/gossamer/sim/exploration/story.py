@@ -346,9 +346,7 @@ def beginning_of(model: Model) -> tuple[str, list[int]]:
         said += f", {_listed(by[NEVER])} not yet"
     columns = columns_in(model, model.first)
     held = "; ".join(f"{name} {_shown(values)}" for name, values in columns.items())
-    flight = "".join(
-        f"; {_way(one)}" for one in messages_in(model, model.first)
-    )
+    flight = "".join(f"; {_way(one)}" for one in messages_in(model, model.first))
     return f"{said}: {held}{flight}", by[UP]
 
 
