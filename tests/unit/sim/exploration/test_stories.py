@@ -11,6 +11,7 @@ import pytest
 import gossamer.sim as gs
 from gossamer.protocol.kernel.rules import use_compiled
 from gossamer.sim.exploration.exploration import replay
+from support.checkout import ROOT
 from support.own_protocols import PROTOCOLS
 
 FILE = f"{PROTOCOLS}/explored.py"
@@ -96,6 +97,16 @@ def test_a_story_of_rules_that_are_mended_ends_well_or_is_refused(tmp_path: Path
     (tmp_path / "story.json").write_text("{}")
     with pytest.raises(gs.ResultsError, match="is no story of an exploration"):
         replay(tmp_path / "story.json")
+
+
+def test_chord_as_published_loses_who_joins_and_repaired_nobody() -> None:
+    """Who joins has one successor, which may have failed (Zave, CCR 2012)."""
+    file = ROOT / "examples" / "exploration" / "chord.py"
+    story = story_of(f"{file}:Chord", 3, crashes=1, in_flight=2, draws=1)
+    assert story.property == "one_ring"
+    assert [step.action for step in story.steps] == ["crash", "start", "deliver", "deliver"]
+    repaired = gs.explore(f"{file}:Repaired", 4, crashes=1, in_flight=1, draws=1)
+    assert (repaired.story, repaired.exhausted) == (None, True)
 
 
 def test_a_diagram_has_every_node_and_message() -> None:
