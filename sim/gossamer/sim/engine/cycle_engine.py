@@ -311,9 +311,10 @@ class CycleEngine:
         self.network.taken[:] = 0
 
     def take_turns(self, order: npt.NDArray[np.int64]) -> None:
-        """Give the nodes of ``order`` that are up their turns, one after another."""
+        """Give the nodes of ``order`` that are up their turns; without timers they have none."""
         self._out.cursor[:] = 0
-        self._run(order)
+        if len(self._timers):
+            self._run(order)
 
     def end_cycle(self) -> None:
         """Let the next cycle be the present one."""

@@ -12,7 +12,7 @@ import pytest
 
 from gossamer.protocol.kernel.errors import CapacityError
 from gossamer.sim.bench.engine_benchmarks import forward_step
-from gossamer.sim.engine.cycle_engine import make_network
+from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
 from gossamer.sim.engine.event_engine import EventEngine, draw_phases, make_transitions
 from gossamer.sim.engine.latency import (
     constant_latency,
@@ -391,3 +391,13 @@ def test_what_a_thread_raises_is_raised_when_all_have_ended() -> None:
     with pytest.raises(RuntimeError, match="worker 1"):
         WorkerThreads([None, None]).run(work)
     assert ended.is_set()
+
+
+def test_nodes_without_timers_only_take_what_they_are_sent_in_cycles() -> None:
+    state = make_pings(3)
+    engine = CycleEngine(state, ping_step, (), make_network(3), 1)
+    engine.run_cycle()
+    engine.inject(send_command(0, 2))
+    engine.run_cycle()
+    assert engine.cycle == 2
+    assert (state.fired.tolist(), state.taken.tolist()) == ([0, 0, 0], [0, 0, 1])
