@@ -89,6 +89,7 @@ if TYPE_CHECKING:
     )
     from gossamer.sim.custom.node import Node
     from gossamer.sim.custom.protocol import Protocol
+    from gossamer.sim.custom.pubsub.overlay import PubSub, deliver, wants
     from gossamer.sim.custom.simulation import links_in
     from gossamer.sim.custom.topologies.tman import tman
     from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
@@ -185,6 +186,7 @@ __all__ = [
     "PeersResult",
     "Protocol",
     "ProtocolRun",
+    "PubSub",
     "ResultsError",
     "Run",
     "Sampler",
@@ -229,6 +231,7 @@ __all__ = [
     "constant_latency",
     "control",
     "count_in",
+    "deliver",
     "differences_of",
     "draw",
     "draw_below",
@@ -289,6 +292,7 @@ __all__ = [
     "transit_stub_of",
     "uniform_latency",
     "use_compiled",
+    "wants",
     "waxman",
     "word_to_float",
     "write_trace",
@@ -318,6 +322,7 @@ _PLACES = {
     ),
     "gossamer.sim.custom.node": "Node",
     "gossamer.sim.custom.protocol": "Protocol",
+    "gossamer.sim.custom.pubsub.overlay": "PubSub deliver wants",
     "gossamer.sim.custom.simulation": "links_in",
     "gossamer.sim.custom.topologies.tman": "tman",
     "gossamer.sim.engine.cycle_engine": "CycleEngine make_network",

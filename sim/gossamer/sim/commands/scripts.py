@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 Table = Mapping[str, Any]
 _SYSTEM: Final = "system"
 _PROTOCOL: Final = "protocol"
+_OWN: Final = (ProtocolType, ConfiguredProtocol)
 
 
 class ScenarioKeys(TypedDict, total=False):
@@ -342,8 +343,9 @@ def _is_protocol_name(text: str | Path) -> bool:
 
 
 def _kind_of(document: Document) -> object:
-    systems = document.get(_SYSTEM, ())
-    if any(isinstance(one, dict) and _PROTOCOL in one for one in systems):
+    systems = document.get(_SYSTEM)
+    # Beside a shipped system a protocol is an overlay of a scenario of peers.
+    if systems and all(isinstance(one, dict) and _PROTOCOL in one for one in systems):
         return document.setdefault("kind", _PROTOCOL)
     return kind_of_document(document)
 
@@ -382,13 +384,13 @@ def _check_importable(scenario: Any, keys: Mapping[str, Any]) -> None:
     """Refuse protocols that the processes of a sweep cannot import."""
     systems = keys.get("systems", ())
     given = [scenario, *(systems.values() if isinstance(systems, Mapping) else systems)]
-    for one in given:
-        if isinstance(one, ProtocolType | ConfiguredProtocol):
-            owner, _ = _parts(one)
-            expected = "a class of another file than the script, as processes of a sweep import it"
-            own = owner.__module__ != "__main__" and Path(owner.declared.place[0]).is_file()
-            if not own:
-                raise ScenarioError(None, _PROTOCOL, owner.__name__, expected)
+    classes = (_parts(one)[0] for one in given if isinstance(one, _OWN))
+    held = (getattr(one, _PROTOCOL, None) for one in (*given, *getattr(scenario, "systems", ())))
+    of_systems = (one.declared.owner for one in held if hasattr(one, "declared"))
+    for owner in (*classes, *of_systems):
+        expected = "a class of another file than the script, as processes of a sweep import it"
+        if owner.__module__ == "__main__" or not Path(owner.declared.place[0]).is_file():
+            raise ScenarioError(None, _PROTOCOL, owner.__name__, expected)
 
 
 @contextmanager

@@ -194,6 +194,17 @@ def arrays_of(struct: Struct, path: str = "") -> Iterator[tuple[str, np.ndarray[
             yield f"{path}.{name}", value
 
 
+def bytes_a_node(declared: Declarations, settings: Mapping[str, Any]) -> int:
+    """Bytes that one more node adds to the state of a stack."""
+    named = [name for part in parts_of(declared) for name in part.declared.attributes]
+    sizes = []
+    for nodes in (2, 3):
+        attributes = {name: np.zeros(nodes) for name in named}
+        state = make_state(declared, nodes, settings, 1, attributes)
+        sizes.append(sum(array.nbytes for _, array in arrays_of(state)))
+    return sizes[1] - sizes[0]
+
+
 def _check(declared: Declarations) -> None:
     for name, one in declared.columns.items():
         _check_column(declared, name, one)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -11,17 +11,19 @@ import numpy as np
 
 from gossamer.protocol.kernel.errors import RecordError, RuleError
 from gossamer.protocol.kernel.records import BODY, UNREACHABLE
+from gossamer.protocol.kernel.rules import Rule
 from gossamer.sim.custom.conditions import FATES, Conditions, Traffic
 from gossamer.sim.custom.faults import HandlerError, explained_faults
 from gossamer.sim.custom.language.code import logged_by
 from gossamer.sim.custom.language.context import LEAVE, START, TICKS_A_SECOND
 from gossamer.sim.custom.language.declarations import Declarations, delays_in_cycles
-from gossamer.sim.custom.language.messages import misused
+from gossamer.sim.custom.language.messages import misused, words_of
 from gossamer.sim.custom.protocol import Part, arrays_of, make_state, parts_of
 from gossamer.sim.custom.step import cycle_timers, step_of
 from gossamer.sim.custom.tally import (
     EventLog,
     Taken,
+    Tally,
     TallyParts,
     make_tally,
     observe,
@@ -47,6 +49,9 @@ class RuleDriver:
         conditions: of the run.
         traced: whether to keep every record that is taken.
         debug: whether rules run interpreted and checked, see `CycleEngine`.
+        observer: the rule that sees every record, and what it writes to, made of the tally; it
+            counts messages by `tally.observe`. The tally alone if None.
+        header_bytes: of every message, beside what its class declares.
 
     Raises:
         ScenarioError: the cycle engine is asked for, and a timer is not of one round.
@@ -60,8 +65,12 @@ class RuleDriver:
         *,
         traced: bool = False,
         debug: bool | None = None,
+        observer: tuple[Rule, Callable[[Tally], Any]] | None = None,
+        header_bytes: int = 0,
     ) -> None:
         self.declared = declared
+        self._observer = observer or (observe, lambda tally: tally)
+        self._header_bytes = header_bytes
         self._settings = settings
         self._traced = traced
         self._debug = debug
@@ -98,8 +107,18 @@ class RuleDriver:
         self.alive = self._network.alive
         self.alive[:] = conditions.alive
         self.tally = make_tally(
-            self._parts, nodes, TRACE_WORDS if self._traced else 0, logs=bool(self._logged)
+            self._parts,
+            nodes,
+            TRACE_WORDS if self._traced else 0,
+            logs=bool(self._logged),
+            header_bytes=self._header_bytes,
         )
+        rule, collector_of = self._observer
+        self._observed: dict[str, Any] = {
+            "observe": rule,
+            "collector": collector_of(self.tally),
+            "debug": self._debug,
+        }
         self._engine: Any = self._cycle_engine() if cycles else self._event_engine()
 
     def _cycle_engine(self) -> CycleEngine:
@@ -108,8 +127,8 @@ class RuleDriver:
             for timer in part.declared.timers.values():
                 timer.check_cycle()
         step = step_of(declared)
-        given: Any = {"observe": observe, "collector": self.tally, "debug": self._debug}
-        state, network, seed = self.state, self._network, self.conditions.seed
+        given, state, network = self._observed, self.state, self._network
+        seed = self.conditions.seed
         # The same loops; only what a turn consists of differs.
         self._starter = CycleEngine(state, step, (START,), network, seed, **given)
         return CycleEngine(state, step, timers, network, seed, **given)
@@ -128,11 +147,9 @@ class RuleDriver:
             "period": period,
             "links": conditions.links(self.tally.sizes),
             "firing_ticks": start_once,
-            "observe": observe,
-            "collector": self.tally,
             "reserve": _RESERVE,
             "tells_ticks": True,
-            "debug": self._debug,
+            **self._observed,
         }
         if by_sender and suits_windows(conditions.latency, period):
             common |= {"cores": self._cores, "window": conditions.window}
@@ -199,6 +216,27 @@ class RuleDriver:
             else:
                 self._engine.run_until(tick)
         self.log()
+
+    def run_part(self, part: int, parts: int) -> None:
+        """Run part ``part`` of ``parts`` of a round; in cycles every parts-th node of its order."""
+        engine, ticks = self._engine, self.conditions.round_ticks
+        with _explained(self):
+            if not isinstance(engine, CycleEngine):
+                begun = self.tick - self.tick % ticks
+                engine.run_until(begun + (part + 1) * ticks // parts)
+                return
+            if part == 0:
+                engine.begin_cycle()
+            engine.take_turns(np.ascontiguousarray(engine.visiting_order()[part::parts]))
+            if part + 1 == parts:
+                engine.end_cycle()
+
+    def hand(self, row: int, given: Any) -> None:
+        """Let a node take a message, an object of its class, as if it had sent it to itself."""
+        body = words_of(given)
+        record = np.array([BODY + len(body), type(given).kind, row, row, *body], np.int64)
+        with _explained(self):
+            self._engine.inject(record)
 
     def traffic(self) -> Traffic:
         """What has been sent so far."""

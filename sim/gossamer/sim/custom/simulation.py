@@ -20,6 +20,7 @@ from gossamer.sim.engine.event_engine import make_transitions
 from gossamer.sim.engine.event_loop import Transitions
 from gossamer.sim.engine.latency import Int64s
 from gossamer.sim.errors import SimulationError
+from gossamer.sim.study.watching import NODE, Overlay, links_table
 
 if TYPE_CHECKING:
     from gossamer.sim.custom.plain_driver import PlainDriver
@@ -76,6 +77,22 @@ def declared_links(declared: Declarations, subject: Any, run: Any) -> Iterator[t
             wrong = pairs[((pairs < 0) | (pairs >= rows)).any(axis=1)][0].tolist()
             raise _wrong(declared, plain, kind, wrong)
         yield str(kind), pairs.astype(np.int64)
+
+
+def overlay_of(
+    links: Mapping[str, npt.NDArray[np.int64]], alive: npt.NDArray[np.bool_]
+) -> Overlay | None:
+    """The overlay of the nodes that are up, of pairs of rows int64[m, 2] by kind; None of none."""
+    if not links:
+        return None
+    kinds = np.repeat(np.arange(len(links)), [len(pairs) for pairs in links.values()])
+    pairs = np.concatenate(list(links.values()))
+    up = alive[pairs].all(axis=1)
+    return Overlay(
+        nodes={NODE: np.flatnonzero(alive).astype(np.int32)},
+        links=links_table(pairs[up, 0], pairs[up, 1], kinds[up]),
+        kinds=tuple(links),
+    )
 
 
 def _wrong(declared: Declarations, function: Any, kind: object, value: object) -> Exception:
@@ -249,12 +266,17 @@ class Simulation:
 
     def begin(self) -> None:
         """Set the nodes up, start those that are up and take the first measures."""
+        self.start_nodes()
+        with explained_faults():
+            self._measure()
+
+    def start_nodes(self) -> None:
+        """Set the nodes up, and start those that are up."""
         with explained_faults():
             for one, declared in self._initialisers:
                 one.act_on(self._driver.subject_of(declared), self)
             self._driver.begin()
             self._let_join()
-            self._measure()
 
     def run_round(self) -> None:
         """Run one round."""

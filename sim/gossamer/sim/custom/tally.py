@@ -154,14 +154,19 @@ class Tally(Struct, shared=True):
     entry_marks: Int64s
 
 
-def make_tally(parts: list[Part], nodes: int, log_words: int, *, logs: bool = False) -> Tally:
-    """A tally of a stack that has counted nothing, with room for so many words of its trace."""
+def make_tally(
+    parts: list[Part], nodes: int, log_words: int, *, logs: bool = False, header_bytes: int = 0
+) -> Tally:
+    """A tally of a stack that has counted nothing, with room for so many words of its trace.
+
+    Each message is ``header_bytes`` longer than its class declares.
+    """
     size = np.full(KINDS, _NO_MESSAGE, np.int64)
     fixed = np.zeros(KINDS, np.int64)
     for part in parts:
-        size[list(part.sampler_names)] = 0
+        size[list(part.sampler_names)] = header_bytes
         for message in part.declared.messages.values():
-            size[message.kind] = message.size_bytes
+            size[message.kind] = header_bytes + message.size_bytes
             fixed[message.kind] = len(message.fields)
     return Tally(
         count=np.zeros(KINDS, np.int64),

@@ -161,13 +161,15 @@ def _setting_of(found: Declarations, name: str, value: Any, annotation: Any) -> 
 
 
 def _find_messages(found: Declarations, special: tuple[str, ...]) -> None:
-    """The message of every handler, from what its module has under that name."""
+    """The message of every handler, from what its module has, or that of a class above its own."""
+    above = [vars(sys.modules[each.__module__]) for each in found.owner.__mro__[1:-1]]
     for name, handler in found.handlers.items():
         if name in special or name in found.timers:
             continue
         known = {
             held.name: held
-            for held in handler.__globals__.values()
+            for names in (*reversed(above), handler.__globals__)
+            for held in names.values()
             if isinstance(held, MessageClass)
         }
         if name not in known:

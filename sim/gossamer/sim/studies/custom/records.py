@@ -7,10 +7,9 @@ from typing import Any, Final, TypeAlias
 
 import attrs
 import numpy as np
-import numpy.typing as npt
 
 from gossamer.sim.study.records import Measure, RunRecord, Table, by_message, measures_of
-from gossamer.sim.study.watching import NODE, Course, Curve, Floats, Overlay, links_table, ratio
+from gossamer.sim.study.watching import Course, Curve, Floats, ratio
 
 # Before the names of logs, where they are tables.
 LOG: Final = "log_"
@@ -121,22 +120,6 @@ def course_of(rounds: Table, measures: Mapping[str, Any]) -> Course:
         time_s=rounds["time_s"].astype(np.float64),
         population=rounds["population"].astype(np.float64),
         curves=tuple(_curves(rounds, measures)),
-    )
-
-
-def overlay_of(
-    links: Mapping[str, npt.NDArray[np.int64]], alive: npt.NDArray[np.bool_]
-) -> Overlay | None:
-    """The overlay of the nodes that are up, of pairs of rows int64[m, 2] by kind; None of none."""
-    if not links:
-        return None
-    kinds = np.repeat(np.arange(len(links)), [len(pairs) for pairs in links.values()])
-    pairs = np.concatenate(list(links.values()))
-    up = alive[pairs].all(axis=1)
-    return Overlay(
-        nodes={NODE: np.flatnonzero(alive).astype(np.int32)},
-        links=links_table(pairs[up, 0], pairs[up, 1], kinds[up]),
-        kinds=tuple(links),
     )
 
 

@@ -8,9 +8,15 @@ from typing import Any, ClassVar, Final
 
 import attrs
 
-from gossamer.sim.custom.language.declarations import Declarations, ProtocolType, settings_with
+from gossamer.sim.custom.language.declarations import settings_with
+from gossamer.sim.custom.loading import (
+    PROTOCOL,
+    ProtocolClass,
+    protocol_named,
+    resolve_protocol,
+    split_name,
+)
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.studies.custom.loading import checked_class, load_class, sources_of, split_name
 from gossamer.sim.studies.peers.inputs.changes import Turnover
 from gossamer.sim.studies.peers.inputs.scenario import (
     MOST_NODES,
@@ -51,43 +57,6 @@ TIME_FOR_WINDOWS: Final = (
 )
 # Columns of the table of nodes that every run has; attributes stand beside them.
 NODE_COLUMNS: Final = ("node", "up", "sent_bytes", "received_bytes")
-
-
-@attrs.frozen
-class ProtocolClass:
-    """A protocol, found and loaded.
-
-    Attributes:
-        file: where it is written.
-        name: of the class.
-        sources: a hash of the file and those beside it that it loads.
-        declared: what the class declares.
-    """
-
-    file: Path
-    name: str
-    sources: str
-    declared: Declarations = attrs.field(eq=False, repr=False)
-
-    def __reduce__(self) -> Any:
-        # What the class declares holds functions, which are found by loading it again.
-        return _loaded_again, (self.file, self.name, self.sources)
-
-    @property
-    def label(self) -> str:
-        """How results call it."""
-        return f"{self.file.name}:{self.name}"
-
-
-def protocol_of_class(owner: ProtocolType) -> ProtocolClass:
-    """The protocol of a class of this process; raises `ScenarioError` about what rules may not."""
-    checked_class(owner)
-    file = Path(owner.declared.place[0])
-    return ProtocolClass(file, owner.__name__, sources_of(file), owner.declared)
-
-
-def _loaded_again(file: Path, name: str, sources: str) -> ProtocolClass:
-    return ProtocolClass(file, name, sources, load_class(file, name).declared)
 
 
 @attrs.frozen(kw_only=True)
@@ -193,13 +162,13 @@ class CustomScenario:
 # [[system]] has a name, may have a protocol of its own, and settings that differ.
 
 
-_PROTOCOL, _SETTINGS, _ATTRIBUTES = "protocol", "settings", "attributes"
+_SETTINGS, _ATTRIBUTES = "settings", "attributes"
 
 
 class CustomFormat(ScenarioFormat[CustomScenario]):
     """With [[system]] tables, or a protocol and its [settings]; and files of attributes."""
 
-    more = (_PROTOCOL, _SETTINGS, _ATTRIBUTES, SYSTEM)
+    more = (PROTOCOL, _SETTINGS, _ATTRIBUTES, SYSTEM)
     tables = (_SETTINGS, _ATTRIBUTES)
 
     def resolve_paths(self, document: Document, folder: Path) -> bool:
@@ -211,11 +180,8 @@ class CustomFormat(ScenarioFormat[CustomScenario]):
                 given[FILE] = (folder / given[FILE]).resolve()
         entries = document.get(SYSTEM)
         systems = entries if isinstance(entries, list) else []
-        for table in (document, *(entry for entry in systems if isinstance(entry, dict))):
-            if isinstance(table.get(_PROTOCOL), str):
-                file, name = split_name(table[_PROTOCOL])
-                changed |= not file.is_absolute()
-                table[_PROTOCOL] = f"{(folder / file).resolve()}:{name}"
+        for table in (document, *systems):
+            changed |= resolve_protocol(table, folder)
         return changed
 
     def read_more(self, document: Document) -> Document:
@@ -233,12 +199,12 @@ class CustomFormat(ScenarioFormat[CustomScenario]):
         lines = table_lines(f"[{_ATTRIBUTES}]", f"{_ATTRIBUTES}.", attributes) if attributes else []
         for system in scenario.systems:
             protocol = f"{system.protocol.file}:{system.protocol.name}"
-            values = {"name": system.name, _PROTOCOL: protocol, **system.settings}
+            values = {"name": system.name, PROTOCOL: protocol, **system.settings}
             lines += table_lines(f"[[{SYSTEM}]]", f"{SYSTEM}.{system.name}.", values)
         return lines
 
     def _override(self, document: Document, dotted: str, value: object) -> None:
-        if dotted == _PROTOCOL and isinstance(value, str):
+        if dotted == PROTOCOL and isinstance(value, str):
             file, name = split_name(value)
             value = f"{file.absolute().resolve()}:{name}"
         named = dotted.startswith(f"{_ATTRIBUTES}.")
@@ -266,22 +232,17 @@ def _systems(document: Document) -> list[Any]:
 
 def _system(document: Document, common: Document, entry: Document, place: int) -> Any:
     prefix = f"{SYSTEM}.{name_of_system(entry, place)}."
-    protocol = _protocol(entry if _PROTOCOL in entry else document)
-    own = {key: value for key, value in entry.items() if key not in ("name", _PROTOCOL)}
+    protocol = _protocol(entry if PROTOCOL in entry else document)
+    own = {key: value for key, value in entry.items() if key not in ("name", PROTOCOL)}
     # What all systems share is checked under its own name.
     known = protocol.declared.settings
-    shared = {key: value for key, value in common.items() if key in known or _PROTOCOL not in entry}
+    shared = {key: value for key, value in common.items() if key in known or PROTOCOL not in entry}
     system_of("checked", protocol, shared, f"{_SETTINGS}.")
     return system_of(entry["name"], protocol, {**shared, **own}, prefix)
 
 
 def _protocol(table: Document) -> ProtocolClass:
-    if _PROTOCOL not in table:
+    if PROTOCOL not in table:
         expected = "the file and class of a protocol, such as rumor.py:Rumor"
-        raise ScenarioError(None, _PROTOCOL, None, expected, found="missing")
-    given = table[_PROTOCOL]
-    if isinstance(given, ProtocolType):
-        return protocol_of_class(given)
-    file, name = split_name(given)
-    found = load_class(file, name)
-    return ProtocolClass(file, name, sources_of(file), found.declared)
+        raise ScenarioError(None, PROTOCOL, None, expected, found="missing")
+    return protocol_named(table[PROTOCOL])

@@ -20,12 +20,12 @@ from gossamer.sim.custom.node import Node
 from gossamer.sim.custom.plain_driver import PlainDriver
 from gossamer.sim.custom.protocol import parts_of
 from gossamer.sim.custom.rule_driver import RuleDriver
-from gossamer.sim.custom.simulation import NO_CHANGES, Simulation
+from gossamer.sim.custom.simulation import NO_CHANGES, Simulation, overlay_of
 from gossamer.sim.engine.event_loop import Transitions
 from gossamer.sim.engine.latency import Bandwidth, Latency, Sizes, least_ticks, make_sizes
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.checkpointed_runs import CHECKPOINT_EVERY_S, run_rounds
-from gossamer.sim.studies.custom.records import CustomRecord, CustomRunRecord, course_of, overlay_of
+from gossamer.sim.studies.custom.records import CustomRecord, CustomRunRecord, course_of
 from gossamer.sim.studies.custom.scenario import TIME_FOR_WINDOWS, CustomScenario, CustomSystem
 from gossamer.sim.studies.peers.running.population import changes_of, load_trace, size_of
 from gossamer.sim.studies.worlds.attributes import FILE, Attribute, Values

@@ -7,14 +7,13 @@ from html import escape
 from types import MappingProxyType
 from typing import Any, Final
 
-import numpy as np
 import psutil
 from rich.console import Group, RenderableType
 
 from gossamer.command.tables import FittingTable
 from gossamer.sim.custom.conditions import whole_seconds
 from gossamer.sim.custom.node import Node
-from gossamer.sim.custom.protocol import arrays_of, make_state, parts_of
+from gossamer.sim.custom.protocol import bytes_a_node
 from gossamer.sim.engine.latency import Latency
 from gossamer.sim.engine.windows.window_engine import suits_windows
 from gossamer.sim.errors import ScenarioError
@@ -75,13 +74,7 @@ def _bytes_a_node(system: CustomSystem) -> int:
     declared = system.protocol.declared
     if issubclass(declared.owner, Node):
         return _PLAIN_NODE_BYTES
-    named = [name for part in parts_of(declared) for name in part.declared.attributes]
-    sizes = []
-    for nodes in (2, 3):
-        attributes = {name: np.zeros(nodes) for name in named}
-        state = make_state(declared, nodes, system.settings, 1, attributes)
-        sizes.append(sum(array.nbytes for _, array in arrays_of(state)))
-    return sizes[1] - sizes[0] + _ENGINE_BYTES
+    return bytes_a_node(declared, system.settings) + _ENGINE_BYTES
 
 
 def _engine_words(scenario: CustomScenario, latency: Latency) -> str:

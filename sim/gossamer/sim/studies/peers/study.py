@@ -18,9 +18,12 @@ from gossamer.protocol.kernel.struct import Struct
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.state.state import make_state
 from gossamer.sim.churn import ChurnTrace
+from gossamer.sim.custom.loading import PROTOCOL
+from gossamer.sim.custom.protocol import bytes_a_node
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.checkpointed_runs import CHECKPOINT_EVERY_S, only, run_rounds
 from gossamer.sim.studies.peers.inputs.changes import Drift
+from gossamer.sim.studies.peers.inputs.overlays import overlay_settings
 from gossamer.sim.studies.peers.inputs.own_tables import content_of
 from gossamer.sim.studies.peers.inputs.own_workload import KIND as WORKLOAD_KIND
 from gossamer.sim.studies.peers.inputs.own_workload import paced, taken_from, values_for
@@ -48,6 +51,8 @@ from gossamer.sim.studies.peers.measuring.summary import (
     peer_rows,
     summarise_system,
 )
+from gossamer.sim.studies.peers.running.overlay_run import OverlayRun, rehearse
+from gossamer.sim.studies.peers.running.peers_run import PeersRun
 from gossamer.sim.studies.peers.running.preparation import prepare
 from gossamer.sim.studies.peers.running.system_run import SystemRun
 from gossamer.sim.studies.worlds.network import make_latency
@@ -76,7 +81,7 @@ class Preview:
         rounds: rounds to run.
         events: how much is published.
         published, late: events in the rounds that are run, and those of a file after them.
-        settings: of every system, by its name.
+        settings: of every shipped system, by its name.
         memory_bytes: about what the process will need when all systems run at a time.
         population: fewest, mean and most nodes online at the beginning of a round.
     """
@@ -106,8 +111,14 @@ def preview(scenario: Scenario) -> Preview:
     settings = {
         system.name: system.settings_for(nodes, spec, events, scenario.seed)
         for system in scenario.systems
+        if system.protocol is None
     }
     needed = PROCESS_BYTES + nodes * sum(map(bytes_per_node, settings.values()))
+    needed += nodes * sum(
+        bytes_a_node(system.protocol.declared, overlay_settings(system, spec))
+        for system in scenario.systems
+        if system.protocol is not None
+    )
     _check_memory(scenario, nodes, needed)
     return Preview(
         scenario=scenario,
@@ -127,7 +138,11 @@ def preview_table(seen: Preview) -> Group:
     sizes = size_table(seen.scenario.name, _size_rows(seen))
     systems = FittingTable("system", "preset", "settings of its own")
     for system in seen.scenario.systems:
-        systems.add_row(system.name, system.preset, _differences(seen, system))
+        if system.protocol is None:
+            systems.add_row(system.name, system.preset, _differences(seen, system))
+        else:
+            given = (f"{name} = {json.dumps(value)}" for name, value in system.settings.items())
+            systems.add_row(system.name, system.protocol.label, ", ".join(given) or "nothing")
     return Group(sizes, systems)
 
 
@@ -233,6 +248,7 @@ def _drift(drift: Drift | None) -> str:
 
 def _differences(seen: Preview, system: System) -> str:
     """The settings in which a system differs from its preset, as `name = value`."""
+    assert system.preset is not None
     preset = System(name=system.preset).settings_for(
         seen.nodes, seen.scenario.subscriptions, seen.events, seen.scenario.seed
     )
@@ -272,8 +288,11 @@ def simulate(
     started = time.monotonic()
     trace = prepare(scenario).trace
 
-    def begin(system: System, kept: SystemRun | None) -> SystemRun:
-        return SystemRun(scenario, system, trace) if kept is None else kept
+    def begin(system: System, kept: PeersRun | None) -> PeersRun:
+        if kept is not None:
+            return kept
+        kind = SystemRun if system.protocol is None else OverlayRun
+        return kind(scenario, system, trace)
 
     systems = run_rounds(scenario, execution or Execution(), begin, checkpoint_every_s)
     return RunRecord(
@@ -287,7 +306,11 @@ def simulate(
 
 def _described(scenario: Scenario, trace: ChurnTrace | None) -> dict[str, Any]:
     """The scenario as plain values; files by name and content, not by where they lie."""
-    plain = attrs.asdict(scenario)
+    plain = attrs.asdict(scenario, filter=lambda field, _: field.name != PROTOCOL)
+    for described, system in zip(plain["systems"], scenario.systems, strict=True):
+        if system.protocol is not None:
+            del described["preset"]
+            described |= {PROTOCOL: system.protocol.label, "sources": system.protocol.sources}
     taken, found = scenario.workload, taken_from(scenario)
     if taken is None:
         del plain["workload"]
@@ -328,10 +351,14 @@ class PeersStudy(Study[Scenario, RunRecord]):
         return values_for(folder) if kind == WORKLOAD_KIND else super().taken_from(kind, folder)
 
     def check(self, scenario: Scenario) -> int:
-        return preview(scenario).memory_bytes
+        needed = preview(scenario).memory_bytes
+        rehearse(scenario)
+        return needed
 
     def preview(self, scenario: Scenario) -> RenderableType:
-        return preview_table(preview(scenario))
+        seen = preview(scenario)
+        rehearse(scenario)
+        return preview_table(seen)
 
     def run(self, scenario: Scenario, text: str, execution: Execution) -> RunRecord:
         return simulate(scenario, text, execution)

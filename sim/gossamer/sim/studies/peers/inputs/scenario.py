@@ -17,8 +17,11 @@ import attrs
 from gossamer.protocol.kernel.errors import ConfigError, choice
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.settings.presets import PRESETS, event_memory_for
+from gossamer.sim.custom.language.declarations import ConfiguredProtocol, settings_with
+from gossamer.sim.custom.loading import ProtocolClass
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.peers.inputs.changes import Drift, Turnover
+from gossamer.sim.studies.peers.inputs.overlays import check_overlay, protocol_of
 from gossamer.sim.studies.peers.inputs.taken_from import TakenFrom, check_left_out
 from gossamer.sim.studies.worlds.network import (
     ABSENT_IN_CYCLES,
@@ -206,22 +209,28 @@ class System:
     """One of the systems that a run compares: a preset and visible differences from it.
 
         System("wide", preset="kindred", ring_links=4)
+        System("scribe", protocol=Scribe)
 
     Attributes:
         name: of its column in tables and its folder in results; a preset's name is that preset's.
-        preset: one of `PRESETS`; left out, the one of this name, or "kindred".
-        settings: fields of `config.Settings` that differ from the preset.
+        preset: one of `PRESETS`; left out, the one of this name, or "kindred". None with a
+            protocol.
+        settings: fields of `config.Settings` that differ from the preset; those of the protocol.
+        protocol: in place of a preset, an overlay of one's own: a class derived from
+            `gossamer.sim.PubSub`, a call of it with settings, or "file.py:Class".
     """
 
     section: ClassVar[str] = "system."
 
     name: str = attrs.field(validator=of_type(str, "letters, digits, '-', '_' and '.'"))
-    preset: str = attrs.field(
-        default=attrs.Factory(_preset_named, takes_self=True), validator=one_of(*PRESETS)
+    preset: str | None = attrs.field(
+        default=attrs.Factory(_preset_named, takes_self=True),
+        validator=attrs.validators.optional(one_of(*PRESETS)),
     )
     settings: Mapping[str, Any] = attrs.field(
         factory=dict, converter=_to_settings, validator=of_type(Mapping, "settings by name")
     )
+    protocol: ProtocolClass | None = None
 
     def __init__(
         self,
@@ -229,35 +238,52 @@ class System:
         *,
         preset: str | None = None,
         settings: Mapping[str, Any] | None = None,
+        protocol: Any = None,
         **more: Any,
     ) -> None:
         """Give settings in a mapping, or by their names.
 
         Raises:
-            ScenarioError: there is no such preset or setting, or the name is taken.
+            ScenarioError: there is no such preset, setting or protocol, or the name is taken.
         """
-        given = {} if preset is None else {"preset": preset}
+        given: dict[str, Any] = {} if preset is None else {"preset": preset}
         together: Any = {**settings, **more} if isinstance(settings, Mapping) else settings or more
+        if protocol is not None:
+            field = f"system.{name}.preset"
+            expected = "left out beside a protocol, which is what the system's nodes run"
+            check(preset is None, field, preset, expected)
+            if isinstance(protocol, ConfiguredProtocol):
+                protocol, together = protocol.owner, {**protocol.settings, **together}
+            given = {"preset": None, "protocol": protocol_of(name, protocol)}
         self.__attrs_init__(name=name, settings=together, **given)
 
     def __attrs_post_init__(self) -> None:
         check_system_name(self.name)
+        if self.protocol is not None:
+            free = self.name not in PRESETS
+            check(free, "system.name", self.name, "a name that is no preset's, for a protocol")
+            for setting, value in self.settings.items():
+                self._check_known(setting, value, self.protocol.declared.settings)
+            settings_with(self.protocol.declared, self.settings, f"system.{self.name}.")
+            return
         own = self.preset == self.name or self.name not in PRESETS
         expected = f"{self.name!r}, or another name for the system"
         check(own, f"system.{self.name}.preset", self.preset, expected)
         for setting, value in self.settings.items():
-            self._check_setting(setting, value)
+            self._check_known(setting, value, SETTING_TYPES)
+            kind, field = SETTING_TYPES[setting], f"system.{self.name}.{setting}"
+            check(matches_type(value, kind), field, value, TYPE_NAMES[kind])
 
-    def _check_setting(self, setting: str, value: object) -> None:
+    def _check_known(self, setting: str, value: object, known: Mapping[str, Any]) -> None:
+        """Refuse what all systems share, and settings that are not known."""
         field = f"system.{self.name}.{setting}"
         if setting in SHARED_SETTINGS:
             expected = f"{SHARED_SETTINGS[setting]} in its place, for all systems alike"
             raise ScenarioError(None, field, value, expected)
-        if setting not in SETTING_TYPES:
-            known = choice(setting, sorted(set(SETTING_TYPES) - set(SHARED_SETTINGS)))
-            raise ScenarioError(None, field, value, known, found="no setting")
-        kind = SETTING_TYPES[setting]
-        check(matches_type(value, kind), field, value, TYPE_NAMES[kind])
+        if setting not in known:
+            others = sorted(set(known) - set(SHARED_SETTINGS))
+            expected = choice(setting, others) if others else "none of it, as it has none"
+            raise ScenarioError(None, field, value, expected, found="no setting")
 
     def settings_for(
         self, nodes: int, subscriptions: Subscriptions, events: Events, seed: int
@@ -266,6 +292,7 @@ class System:
 
         Event copies are remembered as the rate of events asks for, unless the system says how many.
         """
+        assert self.preset is not None
         attributes = subscriptions.attributes
         common = {"attributes": attributes, "subscriptions": subscriptions.per_node, "seed": seed}
         try:
@@ -413,4 +440,7 @@ class Scenario:
             check(isinstance(system, System), "system", system, "a System object")
         check_distinct([system.name for system in self.systems])
         for system in self.systems:
+            if system.protocol is not None:
+                check_overlay(system.name, system.protocol, self)
+                continue
             system.settings_for(self.nodes or 1000, self.subscriptions, self.events, self.seed)

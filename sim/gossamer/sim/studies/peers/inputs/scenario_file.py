@@ -2,7 +2,7 @@
 
 The tables [subscriptions], [events], [drift], [churn], [turnover], [workload] and [network] hold
 the fields of the classes of `scenario` and `changes`, and every [[system]] a name, a preset and any
-field of `config.Settings` that differs from it.
+field of `config.Settings` that differs from it, or a protocol and its settings.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, Final
 import attrs
 
 from gossamer.sim.churn.files import ENDINGS
+from gossamer.sim.custom.loading import PROTOCOL, resolve_protocol
 from gossamer.sim.studies.peers.inputs.changes import Drift, Turnover
 from gossamer.sim.studies.peers.inputs.scenario import (
     SETTING_TYPES,
@@ -36,13 +37,21 @@ from gossamer.sim.study.scenario_format import (
     table_lines,
 )
 
-_SYSTEM_KEYS = ("name", "preset", *sorted(set(SETTING_TYPES) - set(SHARED_SETTINGS)))
+_NOT_SETTINGS = ("name", "preset", PROTOCOL)
+_SYSTEM_KEYS = (*_NOT_SETTINGS, *sorted(set(SETTING_TYPES) - set(SHARED_SETTINGS)))
 
 
 class PeersFormat(ScenarioFormat[Scenario]):
     """With [[system]] tables; with churn, ``nodes`` and ``rounds`` default to all of the trace."""
 
     more = (SYSTEM,)
+
+    def resolve_paths(self, document: Document, folder: Path) -> bool:
+        changed = super().resolve_paths(document, folder)
+        entries = document.get(SYSTEM)
+        for one in entries if isinstance(entries, list) else ():
+            changed |= resolve_protocol(one, folder)
+        return changed
 
     def read_more(self, document: Document) -> Document:
         return {"systems": tuple(_systems(document[SYSTEM]))} if SYSTEM in document else {}
@@ -51,6 +60,8 @@ class PeersFormat(ScenarioFormat[Scenario]):
         lines = []
         for system in scenario.systems:
             values = {"name": system.name, "preset": system.preset, **system.settings}
+            if system.protocol is not None:
+                values[PROTOCOL] = f"{system.protocol.file}:{system.protocol.name}"
             lines += table_lines(f"[[{SYSTEM}]]", f"{SYSTEM}.{system.name}.", values)
         return lines
 
@@ -84,9 +95,10 @@ def _systems(entries: object) -> Iterable[System | str]:
             yield entry
             continue
         prefix = f"{SYSTEM}.{name_of_system(entry, place)}."
-        check_keys(prefix, entry, (*_SYSTEM_KEYS, *SHARED_SETTINGS))
-        settings = {key: value for key, value in entry.items() if key not in ("name", "preset")}
-        given = {key: entry[key] for key in ("name", "preset") if key in entry}
+        if PROTOCOL not in entry:
+            check_keys(prefix, entry, (*_SYSTEM_KEYS, *SHARED_SETTINGS))
+        settings = {key: value for key, value in entry.items() if key not in _NOT_SETTINGS}
+        given = {key: entry[key] for key in _NOT_SETTINGS if key in entry}
         yield System(**given, settings=settings)
 
 

@@ -41,7 +41,7 @@ from gossamer.protocol.peer.state.state import State
 from gossamer.sim.engine.latency import WORD_BYTES, Sizes, make_sizes
 from gossamer.sim.engine.windows.worker_pool import Collectors
 from gossamer.sim.studies.peers.measuring.records import TRAFFIC_COLUMNS, TrafficTables
-from gossamer.sim.study.records import message_table, table_of_rows
+from gossamer.sim.study.records import Table, message_table, table_of_rows
 
 Int64s = npt.NDArray[np.int64]
 
@@ -149,13 +149,21 @@ def observe_event(c: Any, s: State, words: Any, at: int) -> None:
     """Count an event message and, if its receiver does not want it, the burden."""
     event = words[at + BODY + EVENT_ID]
     node = words[at + TO]
+    wanted = is_interested(s, node, words, at + BODY + EVENT_VALUES)
+    if not wanted:
+        c.costs[event, FALSE_POSITIVES] += is_false_positive(s, node, words, at)
+    count_copy(c, event, words[at + FROM], node, wanted)
+
+
+@rule
+def count_copy(c: Any, event: int, source: int, node: int, wanted: bool) -> None:
+    """Count a message that brings a node an event, which its subscriptions match or do not."""
     c.costs[event, RECEIVED] += 1
     c.received[node] += 1
-    c.forwarded[words[at + FROM]] += 1
-    if not is_interested(s, node, words, at + BODY + EVENT_VALUES):
+    c.forwarded[source] += 1
+    if not wanted:
         c.costs[event, UNINTERESTED] += 1
         c.uninterested[node] += 1
-        c.costs[event, FALSE_POSITIVES] += is_false_positive(s, node, words, at)
         slot = event % c.watched.shape[0]
         if c.watched[slot] != event:
             c.burdened[node] += 1
@@ -166,9 +174,14 @@ def observe_event(c: Any, s: State, words: Any, at: int) -> None:
 
 @rule
 def observe_delivery(c: Any, words: Any, at: int, now: int) -> None:
+    """Count the delivery that a record tells of."""
+    hops, tree_hops = words[at + BODY + 1], words[at + BODY + 2]
+    count_delivery(c, words[at + BODY], words[at + TO], hops, tree_hops, now)
+
+
+@rule
+def count_delivery(c: Any, event: int, node: int, hops: int, tree_hops: int, now: int) -> None:
     """Log a delivery, and note whom a watched event has reached."""
-    event = words[at + BODY]
-    node = words[at + TO]
     slot = event % c.watched.shape[0]
     if c.watched[slot] == event:
         c.reached[slot, node] = True
@@ -178,8 +191,8 @@ def observe_delivery(c: Any, words: Any, at: int, now: int) -> None:
         return
     c.log[row, LOG_EVENT] = event
     c.log[row, LOG_NODE] = node
-    c.log[row, LOG_HOPS] = words[at + BODY + 1]
-    c.log[row, LOG_TREE_HOPS] = words[at + BODY + 2]
+    c.log[row, LOG_HOPS] = hops
+    c.log[row, LOG_TREE_HOPS] = tree_hops
     c.log[row, LOG_CYCLE] = now
     c.logged[WRITTEN] = row + 1
 
@@ -258,29 +271,41 @@ class TrafficLog:
         self._before = np.zeros(2, np.int64)
         self._rows: list[tuple[float, ...]] = []
 
-    def note(self, collector: Collector, population: int) -> None:
-        """Note what was taken in the round that is over, with so many nodes up."""
-        total = collector.messages.sum(axis=0)
+    def note(self, total: Int64s, population: int) -> None:
+        """Note messages and bytes taken so far, int64[2], as a round is over with so many up."""
         cycle = len(self._rows)
         count, size = (total - self._before).tolist()
         node_s = population * self._round_s
         self._rows.append((cycle, (cycle + 1) * self._round_s, node_s, count, size))
         self._before = total
 
-    def tables(self, collector: Collector, fates: Mapping[str, int]) -> TrafficTables:
-        """What there is so far; ``fates`` are of messages that were not taken as sent."""
-        sampled = (kind for one in FAMILY for kind in one.records)
-        names = {kind.number: kind.name.lower() for kind in (*TABLE, *sampled)}
-        kinds = sorted(np.flatnonzero(collector.messages[:, COUNT]).tolist())
-        shown = [names.get(kind, f"kind {kind}") for kind in kinds]
-        count, size_bytes = (collector.messages[kinds, column] for column in (COUNT, SIZE))
+    def tables(
+        self, messages: Table, sent: Int64s, received: Int64s, fates: Mapping[str, int]
+    ) -> TrafficTables:
+        """What there is so far.
+
+        Args:
+            messages: of `messages_by_kind`, or such a one.
+            sent, received: int64[n], bytes that others took from a node, and that it took.
+            fates: of messages that were not taken as sent.
+        """
         return TrafficTables(
-            messages=message_table(shown, count, size_bytes),
+            messages=messages,
             rounds=table_of_rows(self._rows, TRAFFIC_COLUMNS),
             nodes={
-                "node": np.arange(len(collector.received_bytes), dtype=np.int32),
-                "sent_bytes": collector.sent_bytes.copy(),
-                "received_bytes": collector.received_bytes.copy(),
+                "node": np.arange(len(received), dtype=np.int32),
+                "sent_bytes": sent.copy(),
+                "received_bytes": received.copy(),
             },
             fates=fates,
         )
+
+
+def messages_by_kind(collector: Collector) -> Table:
+    """The table of messages that were taken, a row a kind."""
+    sampled = (kind for one in FAMILY for kind in one.records)
+    names = {kind.number: kind.name.lower() for kind in (*TABLE, *sampled)}
+    kinds = sorted(np.flatnonzero(collector.messages[:, COUNT]).tolist())
+    shown = [names.get(kind, f"kind {kind}") for kind in kinds]
+    count, size_bytes = (collector.messages[kinds, column] for column in (COUNT, SIZE))
+    return message_table(shown, count, size_bytes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -10,9 +11,7 @@ import numpy.typing as npt
 
 from gossamer.protocol.kernel.draws import below, mix
 from gossamer.protocol.kernel.rules import rule
-from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER, OFF_THE_RING
-from gossamer.protocol.peer.space.ring import held_boxes
 from gossamer.protocol.peer.state.links import (
     descriptor_words,
     put_link,
@@ -21,13 +20,10 @@ from gossamer.protocol.peer.state.links import (
     write_own_descriptor,
 )
 from gossamer.protocol.peer.state.state import State
-from gossamer.protocol.peer.step import join_record, restart, subscribe
 from gossamer.protocol.peer.topology.fingers import finger_slot
-from gossamer.protocol.peer.topology.placement import want_place
 from gossamer.protocol.peer.topology.utility import AFTER, BEFORE
 from gossamer.sim.churn import LONGEST_S, ChurnTrace, Transitions, read_trace
 from gossamer.sim.churn.synthetic import make_turnover
-from gossamer.sim.engine.cycle_engine import fill_random_views
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.peers.inputs.changes import Drift
 from gossamer.sim.studies.peers.inputs.scenario import MOST_ROUNDS, Churn, Scenario
@@ -37,7 +33,6 @@ from gossamer.sim.studies.peers.inputs.workload import (
     changes_before,
     late_changes,
 )
-from gossamer.sim.studies.peers.running.driver import Driver
 from gossamer.sim.study.draws import Int64s
 from gossamer.sim.study.scenarios import check
 
@@ -135,6 +130,13 @@ def changes_until(changes: Transitions, time_s: float) -> int:
     return int(np.searchsorted(changes.time_s, time_s, side="right"))
 
 
+# What is done for a node that joins, by a contact if there is one.
+Join = Callable[[int, int | None], None]
+# What is done for a node that wants something else: int64[k, 2A], its boxes, and int64[k], what
+# they constrain.
+Subscribe = Callable[[int, Int64s, Int64s], None]
+
+
 class Population:
     """Applies a churn trace, or keeps everybody online.
 
@@ -153,8 +155,8 @@ class Population:
         self._changes = None if trace is None else changes_of(trace.limited(nodes))
         self._ends_s = None if self._changes is None else _ends_of_sessions(self._changes)
 
-    def start(self, state: State, alive: npt.NDArray[np.bool_]) -> None:
-        """Put the nodes of time 0 online, each with a random view of the others."""
+    def start(self, alive: npt.NDArray[np.bool_]) -> None:
+        """Put the nodes of time 0 online."""
         if self._changes is None:
             alive[:] = True
         else:
@@ -162,22 +164,20 @@ class Population:
             self._applied = changes_until(self._changes, 0.0)
             for i in range(self._applied):
                 alive[self._note(i)] = True
-        fill_random_views(state.sampler, alive, self.seed, state.sampler.view_size)
 
-    def advance(self, engine: Driver, until_s: float) -> None:
+    def advance(self, alive: npt.NDArray[np.bool_], until_s: float, join: Join) -> None:
         """Apply all joins and leaves up to ``until_s``, those at that very time included."""
         if self._changes is None:
             return
         last = changes_until(self._changes, until_s)
         if last == self._applied:
             return
-        alive = engine.network.alive
         contacts = np.flatnonzero(alive)
         for i in range(self._applied, last):
             node = self._note(i)
             alive[node] = self._changes.up[i]
             if alive[node]:
-                self._join(engine, node, contacts)
+                join(node, self._contact(alive, node, contacts))
         self._applied = last
 
     def _note(self, i: int) -> int:
@@ -190,19 +190,19 @@ class Population:
             self.leaves_s[node] = self._ends_s[i]
         return node
 
-    def _join(self, engine: Driver, node: int, contacts: npt.NDArray[np.int64]) -> None:
-        state = engine.state
-        restart.run(state, node)
-        contacts = contacts[engine.network.alive[contacts] & (contacts != node)]
+    def _contact(
+        self, alive: npt.NDArray[np.bool_], node: int, contacts: npt.NDArray[np.int64]
+    ) -> int | None:
+        """A random node that one joins by; None where no other is online."""
+        contacts = contacts[alive[contacts] & (contacts != node)]
         if len(contacts) == 0:
-            contacts = np.flatnonzero(engine.network.alive)
+            contacts = np.flatnonzero(alive)
             contacts = contacts[contacts != node]
         if len(contacts) == 0:
-            return
+            return None
         draw = mix.interpreted(self.seed, _CONTACTS, self._joins)
         self._joins += 1
-        contact = int(contacts[below.interpreted(draw, len(contacts))])
-        engine.inject(join_record(node, contact, state.sampler.profile[contact]))
+        return int(contacts[below.interpreted(draw, len(contacts))])
 
 
 def _ends_of_sessions(changes: Transitions) -> npt.NDArray[np.float64]:
@@ -274,7 +274,6 @@ class Interests:
     Args:
         workload: that subscriptions are drawn by.
         drift: what changes, and when; nothing does if None.
-        settings: of the system.
         nodes: how many there are.
 
     Attributes:
@@ -282,14 +281,11 @@ class Interests:
         until_s: float64[n], when it does so next, if that is at the next change; else inf.
     """
 
-    def __init__(
-        self, workload: Workload, drift: Drift | None, settings: Settings, nodes: int
-    ) -> None:
+    def __init__(self, workload: Workload, drift: Drift | None, nodes: int) -> None:
         self.since_s = np.full(nodes, -np.inf)
         self.until_s = np.full(nodes, np.inf)
         self._workload = workload
         self._drift = drift
-        self._settings = settings
         self._boxes, self._constrained = workload.subscriptions(nodes)
         self._in_the_end = self._constrained.copy()
         self._late_at = np.zeros(nodes, np.int64)
@@ -304,7 +300,7 @@ class Interests:
         """Boxes int64[n, S, 2A] and the attributes they constrain, int64[n, S] of bits."""
         return self._boxes, self._constrained
 
-    def advance(self, s: State, time_s: float) -> None:
+    def advance(self, time_s: float, subscribe: Subscribe) -> None:
         """Let nodes want what they want at a time."""
         if self._drift is None:
             return
@@ -316,7 +312,8 @@ class Interests:
             changed = np.union1d(nodes, late)
             self.since_s[changed] = time_s
             for node in changed.tolist():
-                self._subscribe(s, node)
+                wanted = self._constrained[node] >= 0
+                subscribe(node, self._boxes[node, wanted], self._constrained[node, wanted])
             self._changes += 1
             self._next = self._foresee()
 
@@ -331,11 +328,3 @@ class Interests:
         self.until_s[:] = np.inf
         self.until_s[nodes] = change * self._drift.every_s
         return nodes, boxes
-
-    def _subscribe(self, s: State, node: int) -> None:
-        """Let a node have its subscriptions, and want to stand where they are."""
-        wanted = self._constrained[node] >= 0
-        boxes, constrained = self._boxes[node, wanted], self._constrained[node, wanted]
-        subscribe(s, node, *held_boxes(self._settings, boxes, constrained))
-        if self._settings.placement == "interest":
-            want_place(s, self._settings, node, boxes, constrained)

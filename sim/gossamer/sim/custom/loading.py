@@ -12,11 +12,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
+import attrs
+
 from gossamer.protocol.kernel.debugging.checked_run import is_wanted
 from gossamer.protocol.kernel.rules import Rule
 from gossamer.sim.custom.faults import explained_faults
 from gossamer.sim.custom.language.code import Use, outside, steps
-from gossamer.sim.custom.language.declarations import Declarations
+from gossamer.sim.custom.language.declarations import Declarations, ProtocolType
 from gossamer.sim.custom.language.messages import MessageClass
 from gossamer.sim.custom.language.places import declaration_error
 from gossamer.sim.custom.node import Node
@@ -114,6 +116,8 @@ def _check_statements(function: Callable[..., Any]) -> None:
             raise declaration_error((code.co_filename, line), name, None, expected, found)
 
 
+# The key of scenarios that names a protocol.
+PROTOCOL: Final = "protocol"
 EXAMPLE: Final = "a file and a class in it, such as rumor.py:Rumor"
 _READ: Final[dict[str, str]] = {}
 
@@ -124,7 +128,7 @@ def split_name(given: object) -> tuple[Path, str]:
         file, colon, name = given.rpartition(":")
         if colon and file.endswith(".py") and name.isidentifier():
             return Path(file), name
-    raise ScenarioError(None, "protocol", given, EXAMPLE)
+    raise ScenarioError(None, PROTOCOL, given, EXAMPLE)
 
 
 def load_class(file: Path, name: str) -> Any:
@@ -135,7 +139,8 @@ def load_class(file: Path, name: str) -> Any:
         SimulationError: executing the file raised something; names file and line.
     """
     if not file.is_file():
-        raise ScenarioError(None, "protocol", f"{file}:{name}", EXAMPLE, found=f"of no file {file}")
+        given = f"{file}:{name}"
+        raise ScenarioError(None, PROTOCOL, given, EXAMPLE, found=f"of no file {file}")
     held = _load_module(file)
     found = getattr(held, name, None)
     known = [
@@ -174,6 +179,65 @@ def sources_of(file: Path) -> str:
     if not file.is_file():  # a cell of a notebook
         digest.update("".join(linecache.getlines(str(file))).encode())
     return digest.hexdigest()
+
+
+@attrs.frozen
+class ProtocolClass:
+    """A protocol, found and loaded.
+
+    Attributes:
+        file: where it is written.
+        name: of the class.
+        sources: a hash of the file and those beside it that it loads.
+        declared: what the class declares.
+    """
+
+    file: Path
+    name: str
+    sources: str
+    declared: Declarations = attrs.field(eq=False, repr=False)
+
+    def __reduce__(self) -> Any:
+        # What the class declares holds functions, which are found by loading it again.
+        return _loaded_again, (self.file, self.name, self.sources)
+
+    @property
+    def label(self) -> str:
+        """How results call it."""
+        return f"{self.file.name}:{self.name}"
+
+
+def protocol_of_class(owner: ProtocolType) -> ProtocolClass:
+    """The protocol of a class of this process; raises `ScenarioError` about what rules may not."""
+    checked_class(owner)
+    file = Path(owner.declared.place[0])
+    return ProtocolClass(file, owner.__name__, sources_of(file), owner.declared)
+
+
+def protocol_named(given: object) -> ProtocolClass:
+    """The protocol of a class, or of ``file.py:Class``; raises as `load_class`."""
+    if isinstance(given, ProtocolType):
+        return protocol_of_class(given)
+    file, name = split_name(given)
+    found = load_class(file, name)
+    return ProtocolClass(file, name, sources_of(file), found.declared)
+
+
+def resolve_protocol(table: Any, folder: Path) -> bool:
+    """Let the file that ``protocol`` of a table names begin at a folder; whether that changes it.
+
+    Raises:
+        ScenarioError: the text names no file and class.
+    """
+    if not isinstance(table, dict) or not isinstance(table.get(PROTOCOL), str):
+        return False
+    file, name = split_name(table[PROTOCOL])
+    table[PROTOCOL] = f"{(folder / file).resolve()}:{name}"
+    return not file.is_absolute()
+
+
+def _loaded_again(file: Path, name: str, sources: str) -> ProtocolClass:
+    return ProtocolClass(file, name, sources, load_class(file, name).declared)
 
 
 def _load_module(file: Path) -> Any:
