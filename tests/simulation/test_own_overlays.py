@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import gossamer.sim as gs
+from gossamer.protocol.kernel.errors import RuleError
 from gossamer.sim.custom.pubsub.overlay import matching
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.results.results import result_hash
@@ -230,7 +231,7 @@ def test_a_rule_that_writes_to_another_node_is_found_before_the_run(tmp_path: Pa
     (tmp_path / "rude_overlay.py").write_text(OWN)
     rude = gs.System("rude", protocol=f"{tmp_path}/rude_overlay.py:Rude")
     line = OWN.splitlines().index("        self.low[(me + 1) % self.nodes, 0] = 1") + 1
-    with pytest.raises(gs.SimulationError, match=f"rude_overlay.py, line {line}.*expected its own"):
+    with pytest.raises(RuleError, match=f"rude_overlay.py, line {line}.*expected its own"):
         gs.simulate(systems=["kindred", rude], nodes=20)
 
 

@@ -162,7 +162,8 @@ def _setting_of(found: Declarations, name: str, value: Any, annotation: Any) -> 
 
 def _find_messages(found: Declarations, special: tuple[str, ...]) -> None:
     """The message of every handler, from what its module has, or that of a class above its own."""
-    above = [vars(sys.modules[each.__module__]) for each in found.owner.__mro__[1:-1]]
+    modules = (sys.modules.get(each.__module__) for each in found.owner.__mro__[1:-1])
+    above = [vars(module) for module in modules if module is not None]
     for name, handler in found.handlers.items():
         if name in special or name in found.timers:
             continue

@@ -139,7 +139,7 @@ def preview_table(seen: Preview) -> Group:
     systems = FittingTable("system", "preset", "settings of its own")
     for system in seen.scenario.systems:
         if system.protocol is None:
-            systems.add_row(system.name, system.preset, _differences(seen, system))
+            systems.add_row(system.name, str(system.preset), _differences(seen, system))
         else:
             given = (f"{name} = {json.dumps(value)}" for name, value in system.settings.items())
             systems.add_row(system.name, system.protocol.label, ", ".join(given) or "nothing")
@@ -291,7 +291,7 @@ def simulate(
     def begin(system: System, kept: PeersRun | None) -> PeersRun:
         if kept is not None:
             return kept
-        kind = SystemRun if system.protocol is None else OverlayRun
+        kind: type[PeersRun] = SystemRun if system.protocol is None else OverlayRun
         return kind(scenario, system, trace)
 
     systems = run_rounds(scenario, execution or Execution(), begin, checkpoint_every_s)
