@@ -5,7 +5,7 @@
 - `jobs` makes one sentence of what fails (`errors`), `handover` brings results of tasks through
   storage
 - `shipping` packs what executors need, sends it, compares versions
-- `storage`: new folders on any storage, tables as frames
+- `storage`: new folders on any storage, tables as frames and as Delta tables
 - `workload`: tables of `gossamer.sim.row_tables` written as Parquet, and checked
 - `crunch`: result folders of one or thousands of runs made into measures, intervals, comparisons
 - `stream`: deliveries of live nodes followed, in windows of time

@@ -96,6 +96,11 @@ Archives = Annotated[
     list[str] | None,
     typer.Option("--archives", metavar="FILE[#NAME]", help="Unpacked where executors work."),
 ]
+# None, which lineage leaves out, stands for Parquet.
+Format = Annotated[
+    str | None,
+    typer.Option("--format", metavar="FORMAT", help="Of the tables: parquet or delta."),
+]
 Seed = Annotated[int, whole_option("--seed", help="Seed of everything random.")]
 Changes = Annotated[
     list[str] | None,
@@ -153,6 +158,7 @@ def workload(
         int | None,
         whole_option("--partitions", low=1, help="Files of a table; the rows are the same."),
     ] = None,
+    table_format: Format = None,
     master: Master = None,
     memory: Memory = None,
     patience: Patience = 120.0,
@@ -167,9 +173,11 @@ def workload(
     from gossamer.sim.study.scenario_format import parse_override
     from gossamer.spark.commands.tables import print_workload
     from gossamer.spark.session import require_spark
+    from gossamer.spark.storage.delta import is_delta
     from gossamer.spark.workload.writing import write_workload
 
     require_spark()
+    delta = is_delta(table_format)
     settings = session_settings(master, memory, patience, log_level, conf, py_files, archives)
     place = place_of(out, settings.options)
     with ExitStack() as stack:
@@ -185,7 +193,7 @@ def workload(
         )
         make_workload(kind, request)  # refused, if it is to be, before Spark starts
         session = stack.enter_context(session_for(place, settings))
-        written = write_workload(session, kind, request, place, partitions)
+        written = write_workload(session, kind, request, place, partitions, delta=delta)
     print_workload(written)
     if not all(check.holds for check in written.checks):
         raise typer.Exit(1)
@@ -226,6 +234,7 @@ def crunch(
     append: Annotated[
         bool, typer.Option("--append", help="Add to the results in FOLDER, if there are any.")
     ] = False,
+    table_format: Format = None,
     master: Master = None,
     memory: Memory = None,
     patience: Patience = 120.0,
@@ -238,36 +247,38 @@ def crunch(
     from gossamer.sim.errors import ScenarioError
     from gossamer.sim.results.storage.place import place_of
     from gossamer.spark.commands.tables import print_crunched
-    from gossamer.spark.crunch.crunching import crunch_results
+    from gossamer.spark.crunch.crunching import crunch_into_tables, crunch_results
+    from gossamer.spark.crunch.delta_tables import check_is_addable
     from gossamer.spark.crunch.folders import find_runs
     from gossamer.spark.crunch.kept_runs import check_is_appendable, folders_of, known
     from gossamer.spark.session import require_spark
+    from gossamer.spark.storage.delta import is_delta
 
     require_spark()
+    delta = is_delta(table_format)
     if claims:
         from gossamer.spark.crunch.claims import check_names
 
         check_names(claims)
-        if append:
-            raise ScenarioError(None, "--claim", ", ".join(claims), "no --append beside it")
+        if append or delta:
+            beside = "--format delta" if delta else "--append"
+            raise ScenarioError(None, "--claim", ", ".join(claims), f"no {beside} beside it")
     settings = session_settings(master, memory, patience, log_level, conf, py_files, archives)
     place = place_of(out, settings.options)
     runs = find_runs([place_of(one, settings.options) for one in results])
-    if append:
+    if delta:
+        check_is_addable(place, runs, partition_by, append=append)
+    elif append:
         check_is_appendable(place, runs, partition_by)
     else:
         folders_of(known(runs), partition_by or ())
+    common: dict[str, Any] = {"exact_up_to": exact_up_to, "partition_by": partition_by}
     with session_for(place, settings, is_new=not append) as session:
-        found = crunch_results(
-            session,
-            runs,
-            place,
-            plots=plots,
-            exact_up_to=exact_up_to,
-            claims=claims or (),
-            partition_by=partition_by,
-            append=append,
-        )
+        if delta:
+            found = crunch_into_tables(session, runs, place, append=append, **common)
+        else:
+            common |= {"plots": plots, "claims": claims or ()}
+            found = crunch_results(session, runs, place, append=append, **common)
     print_crunched(found)
     if any(check.claim.verdict == "differs" for check in found.checked):
         raise typer.Exit(1)

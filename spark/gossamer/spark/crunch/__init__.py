@@ -6,6 +6,7 @@
 - `matches`: subscriptions that an event matches, exactly or of a sample
 - `quantiles`: mean and percentiles of a column, exactly and by executors
 - `kept_runs`: what is kept of runs, so that others can be added
+- `delta_tables`: crunched runs in Delta tables, which others add to at the same time
 - `claims`: claims of the Vinifera paper checked, with intervals
 - `curves`: distributions and series, written as they are found
 - `crunching`: puts these together; `plots` and `page` show them. Begin there.

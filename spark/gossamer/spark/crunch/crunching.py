@@ -15,6 +15,7 @@ With partitions, measures/ and curves/ are folders of Parquet files as Hive has 
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -45,6 +46,7 @@ from gossamer.spark.crunch.deliveries import (
     as_table,
     delivery_rows,
 )
+from gossamer.spark.crunch.delta_tables import add_runs, read_tables
 from gossamer.spark.crunch.folders import (
     OTHERS,
     WORKLOADS,
@@ -75,7 +77,14 @@ from gossamer.spark.jobs import job_errors, say_cost, watched
 from gossamer.spark.session import slots
 from gossamer.spark.storage.folders import grown_folder, new_folder, sent_folder
 from gossamer.spark.storage.frames import by_tasks, split_table, unreadable
-from gossamer.spark.storage.lineage import input_of, lineage_after, lineage_of, write_lineage
+from gossamer.spark.storage.lineage import (
+    all_versions,
+    input_of,
+    lineage_after,
+    lineage_of,
+    running_command,
+    write_lineage,
+)
 
 if TYPE_CHECKING:
     from gossamer.spark.crunch.claims import CheckedClaim
@@ -166,10 +175,7 @@ def crunch_results(
         )
         everything = [*kept.runs, *known(fresh)]
         folders = folders_of(everything, keys)
-        found = _found(session, kept, fresh, here, exact_up_to)
-        if len(fresh) < len(runs):
-            repeated = f"{len(runs) - len(fresh)} runs were there already: left out."
-            found = attrs.evolve(found, notes=[*found.notes, repeated])
+        found = _found(session, kept, fresh, here, exact_up_to, len(runs) - len(fresh))
         if claims:
             # Workers import this module as well, and have no use for the simulator.
             from gossamer.spark.crunch.claims import check_claims
@@ -190,6 +196,31 @@ def crunch_results(
     return attrs.evolve(
         found, folder=place, curves=attrs.evolve(found.curves, file=place / CURVES_FILE)
     )
+
+
+def crunch_into_tables(
+    session: Any,
+    runs: Sequence[Run],
+    out: AnyPlace,
+    *,
+    exact_up_to: int,
+    partition_by: Sequence[str] | None = None,
+    append: bool = False,
+) -> Crunched:
+    """Crunch runs into Delta tables, beside others that do the same; see `delta_tables`.
+
+    What is returned is of the runs that were added; arguments and errors are as of
+    `crunch_results`.
+    """
+    place = as_place(out)
+    kept = read_tables(place, append=append)
+    keys = chosen_keys(kept, partition_by)
+    fresh = _checked(session, kept.without_known(runs))
+    with tempfile.TemporaryDirectory(prefix="gossamer-crunch-") as made:
+        found = _found(session, Kept(), fresh, Path(made), exact_up_to, len(runs) - len(fresh))
+        told = {"command": running_command(), "versions": all_versions(session)}
+        add_runs(place, keys, known(fresh), found, told)
+    return attrs.evolve(found, folder=place)
 
 
 @contextmanager
@@ -219,7 +250,7 @@ def _lineage(session: Any, runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def _found(
-    session: Any, kept: Kept, fresh: Sequence[Run], here: Path, exact_up_to: int
+    session: Any, kept: Kept, fresh: Sequence[Run], here: Path, exact_up_to: int, left_out: int
 ) -> Crunched:
     """What earlier and new runs tell, curves written to a folder of this machine."""
     runs = [*kept.runs, *known(fresh)]
@@ -237,7 +268,9 @@ def _found(
             values += _values(rows.filter(is_measure), owners)
             curves.write(rows.filter(pc.invert(is_measure)))
     conditions = {(one.run, one.system): one.condition for one in owners.values()}
-    return _crunched(runs, values, Curves(LocalPlace(here / CURVES_FILE), conditions), repeated)
+    found = _crunched(runs, values, Curves(LocalPlace(here / CURVES_FILE), conditions), repeated)
+    there = [f"{left_out} runs were there already: left out."] if left_out else []
+    return attrs.evolve(found, notes=[*found.notes, *there])
 
 
 def _rows(session: Any, runs: Sequence[Run], exact_up_to: int) -> pa.Table:

@@ -253,7 +253,9 @@ def folders_of(runs: Sequence[KnownRun], keys: Sequence[str]) -> dict[tuple[str,
     Raises:
         ScenarioError: no scenario has a key.
     """
-    values = {(run.name, one.system): _values(run, one) for run in runs for one in run.systems}
+    values = {
+        (run.name, one.system): values_by_key(run, one) for run in runs for one in run.systems
+    }
     for key in keys:
         if not any(key in one for one in values.values()):
             expected = "system, seed, or a key of the scenarios such as nodes"
@@ -264,7 +266,8 @@ def folders_of(runs: Sequence[KnownRun], keys: Sequence[str]) -> dict[tuple[str,
     }
 
 
-def _values(run: KnownRun, one: KnownSystem) -> dict[str, Any]:
+def values_by_key(run: KnownRun, one: KnownSystem) -> dict[str, Any]:
+    """System, seed, and the values of the scenario by key."""
     own = dict(zip(_COLUMNS, (one.system, run.seed), strict=True))
     return dict(flattened(condition_of(run.scenario, one.system))) | own
 

@@ -37,6 +37,7 @@ from gossamer.sim.study.records import versions
 from gossamer.spark.handover import Handed, Handover, SharedFolder, Uploads
 from gossamer.spark.jobs import job_errors, say_cost, watched
 from gossamer.spark.session import slots
+from gossamer.spark.storage.delta import as_delta
 from gossamer.spark.storage.folders import local_of, new_folder, sent_file
 from gossamer.spark.storage.frames import by_tasks, opened_table
 from gossamer.spark.storage.lineage import input_of, lineage_of, write_lineage
@@ -164,7 +165,13 @@ class Written:
 
 
 def write_workload(
-    session: Any, kind: str, request: WorkloadRequest, out: AnyPlace, partitions: int | None = None
+    session: Any,
+    kind: str,
+    request: WorkloadRequest,
+    out: AnyPlace,
+    partitions: int | None = None,
+    *,
+    delta: bool = False,
 ) -> Written:
     """Make a workload, write it to a new folder and check it.
 
@@ -174,6 +181,7 @@ def write_workload(
         request: what it is to be like.
         out: the new folder, see `gossamer.spark.storage.folders`; on any error it is not made.
         partitions: files of each table, exactly; chosen by size if None.
+        delta: whether the folders of tables are Delta tables as well, of the same files.
 
     Raises:
         ResultsError: ``out`` is taken, or another process is at work on it.
@@ -193,6 +201,9 @@ def write_workload(
             _write_trace(workload, folder)
         with job_errors("checking the workload"), watched(session, "checking"):
             checks = check_workload(session, workload, folder)
+        if delta:
+            for table, _ in tables:
+                as_delta(folder / table.name)
         described = _description(kind, request, workload, rows, checks)
         (folder / WORKLOAD_FILE).write_bytes(json.dumps(described, indent=2).encode() + b"\n")
         write_lineage(folder, lineage_of(session, [request.seed], _inputs(request)))
