@@ -190,7 +190,7 @@ def test_files_the_door_and_commands_say_the_same(
 
 
 def test_settings_of_an_overlay_are_swept(file: Path) -> None:
-    values = {"system": ["flooding"], "system.flooding.memory": [4, 8]}
+    values: dict[str, list[Any]] = {"system": ["flooding"], "system.flooding.memory": [4, 8]}
     swept = gs.sweep(file, seeds=[1, 2], grid=values, processes=1, progress=False)
     assert swept["system.flooding.memory"].tolist() == [4, 4, 8, 8]
     assert set(swept["hit_ratio"]) == {1.0}

@@ -386,7 +386,7 @@ def _check_importable(scenario: Any, keys: Mapping[str, Any]) -> None:
     given = [scenario, *(systems.values() if isinstance(systems, Mapping) else systems)]
     classes = (_parts(one)[0] for one in given if isinstance(one, _OWN))
     held = (getattr(one, _PROTOCOL, None) for one in (*given, *getattr(scenario, "systems", ())))
-    of_systems = (one.declared.owner for one in held if hasattr(one, "declared"))
+    of_systems = (one.declared.owner for one in held if one and hasattr(one, "declared"))
     for owner in (*classes, *of_systems):
         expected = "a class of another file than the script, as processes of a sweep import it"
         if owner.__module__ == "__main__" or not Path(owner.declared.place[0]).is_file():

@@ -10,7 +10,11 @@ from typing import Any
 
 import attrs
 
-from gossamer.sim.custom.language.declarations import ConfiguredProtocol, ProtocolType
+from gossamer.sim.custom.language.declarations import (
+    ConfiguredProtocol,
+    ProtocolType,
+    settings_with,
+)
 from gossamer.sim.custom.node import Node
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.exploration.levels import Levels
@@ -154,6 +158,7 @@ class Asked:
         if issubclass(given.systems[0].protocol.declared.owner, Node):
             name = given.systems[0].protocol.name
             raise ScenarioError(None, "protocol", name, "a class of rules, derived from Protocol")
+        settings_with(given.systems[0].protocol.declared, common, "settings.")
         return Model(given, self.nodes, self.bounds, debug=debug)
 
     def about(self, model: Model) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 import attrs
 import numpy as np
 
+from gossamer.protocol.kernel.records import LENGTH
 from gossamer.protocol.kernel.rules import Rule
 from gossamer.sim.custom.faults import explained_faults
 from gossamer.sim.engine.latency import Int64s
@@ -32,7 +33,7 @@ from gossamer.sim.exploration.loops import (
     make_lap,
 )
 from gossamer.sim.exploration.model import Model
-from gossamer.sim.exploration.packed import BUDGETS, COLUMNS, LENGTH, STATUS, Prints, insert_all
+from gossamer.sim.exploration.packed import BUDGETS, COLUMNS, STATUS, Prints, insert_all
 from gossamer.sim.exploration.properties import Property
 from gossamer.sim.exploration.symmetry import canonical_digest
 

@@ -10,7 +10,7 @@ import pytest
 import gossamer.sim as gs
 from gossamer.protocol.kernel.rules import use_compiled
 from support.own_protocols import PROTOCOLS
-from support.plain_search import Given, Node, PlainSearch
+from support.plain_search import Given, Handler, Node, PlainSearch
 
 FILE = f"{PROTOCOLS}/explored.py"
 
@@ -28,7 +28,7 @@ def flood(nodes: int, in_flight: int, budgets: dict[str, int]) -> PlainSearch:
         return []
 
     begins = [{"best": -1, "heard": p == 0} for p in range(nodes)]
-    handlers = {"tick": tick, "Hello": hello}
+    handlers: dict[str, Handler] = {"tick": tick, "Hello": hello}
     return PlainSearch(begins, [True] * nodes, handlers, ["tick"], budgets, in_flight, nodes - 1)
 
 
@@ -71,7 +71,13 @@ def watch(nodes: int, in_flight: int, budgets: dict[str, int]) -> PlainSearch:
 
     peers = [1, 0, *[-1] * (nodes - 2)]
     begins = [{"peer": peer, "asked": False, "late": 0.0} for peer in peers]
-    handlers = {"start": start, "ask": ask, "Ping": ping, "Pong": pong, "late": late}
+    handlers: dict[str, Handler] = {
+        "start": start,
+        "ask": ask,
+        "Ping": ping,
+        "Pong": pong,
+        "late": late,
+    }
     handlers |= {"leave": leave, "Bye": gone, "unreachable": gone}
     up = [True, True, *[None] * (nodes - 2)]
     return PlainSearch(begins, up, handlers, ["ask"], budgets, in_flight)

@@ -107,7 +107,7 @@ def matching(low: Int64s, high: Int64s, values: Int64s) -> npt.NDArray[np.bool_]
     """bool[n]: the rows of which a box has the point ``values``, int64[A]."""
     shape = (len(low), -1, len(values))
     inside = (low.reshape(shape) <= values) & (values <= high.reshape(shape))
-    return np.asarray(inside.all(axis=2).any(axis=1))
+    return np.asarray(np.any(np.all(inside, axis=2), axis=1))
 
 
 def event_words(declared: Declarations) -> Int64s:

@@ -196,7 +196,7 @@ class Churn:
         )
 
 
-def _preset_named(system: System) -> str:
+def _preset_named(system: System) -> str | None:
     return system.name if system.name in tuple(PRESETS) else "kindred"
 
 

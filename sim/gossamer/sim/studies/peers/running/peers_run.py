@@ -342,7 +342,7 @@ class PeersRun(ABC):
     def _as_routed(self, event: int, values: Int64s) -> Int64s:
         """int64[C]: an event of values int64[1, A] as the overlay compares it."""
         del event
-        return values[0]
+        return np.asarray(values[0])
 
     @abstractmethod
     def _wanting(self, values: Int64s) -> Bools:

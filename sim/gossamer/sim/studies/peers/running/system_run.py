@@ -124,7 +124,7 @@ class SystemRun(PeersRun):
         return int(kinds.sum()) - int(kinds[[kind for kind in NOT_CONTROL if kind < KINDS]].sum())
 
     def _messages_and_bytes(self) -> Int64s:
-        return self.collector.messages.sum(axis=0)
+        return np.asarray(self.collector.messages.sum(axis=0))
 
     def _traffic_tables(self) -> TrafficTables:
         collector = self.collector
