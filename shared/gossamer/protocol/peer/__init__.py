@@ -7,5 +7,6 @@ values lead), `rendezvous` (installation, delivery, event log, replay), `recover
 found by comparing) and `topology` (which links a peer keeps, and where on the ring it is).
 `record_table` declares every record and what its words mean, `codec` turns records to plain data
 and back. `commands` writes the records by which hosts have a peer act, `prefetching` names the
-memory that loops over many rows read soon. Begin at `step`, which hands on what hosts need.
+memory that loops over many rows read soon, and `quiet` says for how long a peer may be left alone.
+Begin at `step`, which hands on what hosts need.
 """
