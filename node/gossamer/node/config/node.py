@@ -203,6 +203,9 @@ class Protocol:
     # everybody knows all of 40, and `kindred` reaches them in 1.9 hops in place of 2.7, with two
     # thirds of the copies that nobody wants. Gossip takes no longer.
     MOST_FRIENDS: ClassVar[Mapping[str, int]] = MappingProxyType({"resilient": 24, "kindred": 32})
+    # Of two neighbours that rest one may hear nothing of the other for two intervals, and then
+    # suspects it: a silent host is found out within the 20 s that pings take (`limits`).
+    LONGEST_REST_S: ClassVar[float] = 8.0
     preset: str = attrs.field(default="kindred", validator=checks.one_of(tuple(presets.PRESETS)))
     peers_expected: int = attrs.field(default=64, validator=checks.whole_number(2, 1 << 20))
     round_s: float = attrs.field(default=0.5, validator=checks.seconds(0.05, 3600))
@@ -244,6 +247,13 @@ class Protocol:
         except ConfigError as error:
             field = DECIDED_ELSEWHERE.get(error.field, f"protocol.{error.field}")
             raise ConfigError(field, error.value, error.expected) from None
+        if made.rest_rounds > 1 and made.rest_rounds * self.round_s > self.LONGEST_REST_S:
+            most = max(1, int(self.LONGEST_REST_S / self.round_s))
+            expected = (
+                f"at most {most} with rounds of {self.round_s:g} s, since peers that rest for more "
+                f"than {self.LONGEST_REST_S:g} s find out too late who is gone"
+            )
+            raise ConfigError("protocol.rest_rounds", made.rest_rounds, expected)
         if made.ring_links == 0:
             expected = "from 1 to 16, since a peer off the ring finds no rendezvous nodes"
             raise ConfigError("protocol.ring_links", 0, expected)

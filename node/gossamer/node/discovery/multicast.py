@@ -27,6 +27,7 @@ from gossamer.node.discovery.sources import (
     local_addresses,
 )
 from gossamer.node.errors import InterfaceError
+from gossamer.node.monitoring.looks import next_look
 
 if TYPE_CHECKING:
     from zeroconf import ServiceBrowser, ServiceInfo, ServiceStateChange, Zeroconf
@@ -155,7 +156,7 @@ class Multicast:
                 for _ in range(LOOK_UPS):
                     nursery.start_soon(self._look_up_names, zeroconf, names, tell, chosen)
                 while self._are_there(chosen):
-                    await trio.sleep(ADDRESSES_S)
+                    await trio.sleep_until(next_look(ADDRESSES_S))
                 nursery.cancel_scope.cancel()
         finally:
             with trio.CancelScope(shield=True) as closing:

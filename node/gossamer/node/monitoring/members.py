@@ -25,6 +25,7 @@ from attrs import define, field, frozen
 
 from gossamer.client.frames import PEER
 from gossamer.node.monitoring.logs import log
+from gossamer.node.monitoring.looks import next_look
 from gossamer.node.monitoring.metrics import MEMBER_STATES, Counters
 
 # How long a member may be suspect before it counts as failed: a restart takes less.
@@ -256,7 +257,7 @@ class MemberTable:
     async def run(self) -> None:
         """Look now and then, until cancelled."""
         while True:
-            await trio.sleep(LOOK_S)
+            await trio.sleep_until(next_look(LOOK_S))
             self.look()
 
     def _add(self, key: int) -> Member:

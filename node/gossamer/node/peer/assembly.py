@@ -14,9 +14,10 @@ from gossamer.client.errors import unwrapped
 from gossamer.node.discovery.sources import REMEMBERED, DiscoveredPeer
 from gossamer.node.errors import InterfaceError
 from gossamer.node.monitoring.logs import log
+from gossamer.node.monitoring.looks import next_look
 from gossamer.node.peer.application import Peer
 from gossamer.node.peer.dependencies import Dependencies
-from gossamer.node.peer.load.inbox import SteadyTimer
+from gossamer.node.peer.load.inbox import Rest, SteadyTimer
 from gossamer.node.peer.peer_parts import PeerParts
 from gossamer.node.transport.base import Address
 
@@ -61,7 +62,14 @@ async def _start(parts: PeerParts, nursery: trio.Nursery) -> None:
     listening = await nursery.start(parts.pool.run, dependencies.listen, parts.pool_events)
     _advertise(parts, listening)
     phase_s = dependencies.draws.uniform(0, dependencies.round_s)
-    timer = SteadyTimer(dependencies.round_s, phase_s, parts.counters, parts.runtime.was_paused)
+    timer = SteadyTimer(
+        dependencies.round_s,
+        phase_s,
+        parts.counters,
+        parts.runtime.was_paused,
+        parts.inbound.quiet_rounds,
+    )
+    parts.runtime.rest = Rest(timer, parts.inbound.fire)
     parts.standing.ask("overload", timer.complaint)
     await _recall_peers(parts)
     parts.peer.subscribers.recall(await parts.keeper.subscriptions(), dependencies.now())
@@ -81,7 +89,7 @@ async def _start(parts: PeerParts, nursery: trio.Nursery) -> None:
 async def _follow_addresses(parts: PeerParts, listening: Sequence[Address]) -> None:
     """Tell others where this peer is, as the machine's addresses change."""
     while True:
-        await trio.sleep(ADDRESSES_S)
+        await trio.sleep_until(next_look(ADDRESSES_S))
         before = parts.peer.addresses
         try:
             _advertise(parts, listening)

@@ -75,7 +75,13 @@ class Inbound:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._inbox.run)
             while True:
-                self._fire(*await next_timer())
+                self.fire(*await next_timer())
+
+    def quiet_rounds(self) -> int:
+        """For how many rounds from now there is nothing to do if nothing comes."""
+        if self._overloads.lasts or any(one.waits for one in self._services):
+            return 0
+        return self._runtime.core.quiet_rounds()
 
     def on_bytes(self, identity: PeerIdentity, data: memoryview) -> Together:
         """Take the frames about events that a connected peer's bytes begin with, all at once."""
@@ -102,6 +108,7 @@ class Inbound:
     def receive(self, sender: int, frame: Frame) -> None:
         """Take a frame from the peer ``sender``; raises as `on_frame`."""
         self._counters.frames_received += 1
+        self._runtime.rest.catch_up()
         kind = frame["type"]
         if kind == "record":
             if self._rate_limits.allows(sender, frame["kind"]):
@@ -111,6 +118,7 @@ class Inbound:
                 self._take_record(sender, waiting, patient=False)
         elif kind in self._by_type:
             self._by_type[kind].receive(sender, frame)
+            self._runtime.rest.look_again()
 
     def greet(self, key: int) -> None:
         """Say to a peer that is connected who this one is, and what it may not know yet."""
@@ -124,7 +132,7 @@ class Inbound:
         for service in self._services:
             service.forget(key)
 
-    def _fire(self, number: int, kind: int) -> None:
+    def fire(self, number: int, kind: int) -> None:
         """Let one timer of round ``number`` fire."""
         self._runtime.core.now = number
         if kind == TIMERS[0]:
@@ -136,7 +144,7 @@ class Inbound:
             for service in self._services:
                 service.new_round()
             self._take_late_frames()
-        self._runtime.handle(self._runtime.core.timer(kind))
+        self._runtime.take(self._runtime.core.timer(kind))
 
     def _take_record(self, sender: int, frame: Frame, *, patient: bool) -> None:
         """Take a record; a ``patient`` one may wait for certificates first."""
@@ -150,6 +158,7 @@ class Inbound:
             raise
         certificates = self._certificates if patient and decoded.missing else None
         if certificates is not None and certificates.hold(sender, frame, decoded.missing):
+            self._runtime.rest.look_again()
             return
         if decoded.record is not None:
             if decoded.record[KIND] == ACKNOWLEDGE:

@@ -77,11 +77,18 @@ HELD_BYTES: Final = 64 << 20
 LOAD_STEPS: Final = 4
 
 
+def _resting(dependencies: Dependencies) -> Dependencies:
+    """With pings as late as a peer may rest."""
+    rounds = dependencies.settings.rest_rounds
+    rest_s = rounds * dependencies.round_s if rounds > 1 else 0.0
+    return attrs.evolve(dependencies, limits=attrs.evolve(dependencies.limits, rest_seconds=rest_s))
+
+
 class PeerParts:
     """One peer that does not run yet; see `gossamer.node.peer.assembly`."""
 
     def __init__(self, dependencies: Dependencies) -> None:
-        self.dependencies = dependencies
+        self.dependencies = dependencies = _resting(dependencies)
         self._hashes = uniform_hashes(dependencies.schema)
         self.counters = Counters()
         seed = dependencies.draws.getrandbits(62)
@@ -286,7 +293,7 @@ class PeerParts:
             self.pool.try_send,
             lambda: [connection.identity.key for connection in self.pool],
             self.dependencies.now,
-            self.core.lacks,
+            lambda event: self.runtime.lacks(event),
         )
 
     def _make_event_authentication(

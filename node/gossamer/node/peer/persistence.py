@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 
 import trio
 
+from gossamer.node.monitoring.looks import next_look
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.events import Event
 from gossamer.node.security.sealing import ID_BITS
@@ -87,7 +88,7 @@ class Keeper:
     async def _note_alive(self) -> None:
         while True:
             await self.note_alive()
-            await trio.sleep(ALIVE_S)
+            await trio.sleep_until(next_look(ALIVE_S))
 
     async def note_alive(self) -> None:
         """Note until when the peer ran.

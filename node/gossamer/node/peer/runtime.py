@@ -24,6 +24,7 @@ from gossamer.node.peer.frames.events import EventMemory
 from gossamer.node.peer.frames.frame_types import Cause
 from gossamer.node.peer.frames.publishers import PublisherService
 from gossamer.node.peer.frames.wire import Wire
+from gossamer.node.peer.load.inbox import Rest
 from gossamer.node.peer.load.sender import FrameSender
 from gossamer.node.transport.connection import Together
 from gossamer.node.transport.schema import Frame
@@ -43,6 +44,7 @@ from gossamer.protocol.peer.record_table.records import (
     REPAIRED,
 )
 from gossamer.protocol.peer.state.links import HANDLE_MASK
+from gossamer.protocol.peer.step import ABOUT_EVENTS
 
 # Peers remembered to have greeted: more than there are connections.
 MAX_GREETED: Final = 1024
@@ -79,6 +81,7 @@ class Runtime:
         core: its protocol state.
         heard_back: set once another peer has acknowledged that it knows this one.
         observer: shown every record that the peer takes, before it does, and every delivery.
+        rest: lets rounds pass that were slept through; told of all that comes.
         round_s: seconds of a round.
     """
 
@@ -94,6 +97,7 @@ class Runtime:
     def __attrs_post_init__(self) -> None:
         self.heard_back = trio.Event()
         self.observer: Callable[[Record], None] | None = None
+        self.rest = Rest()
         self._application: Application
         self._batches: EventBatches | None = None
         self._inbox: deque[Record] = deque()
@@ -123,9 +127,18 @@ class Runtime:
 
     def handle(self, record: Record) -> None:
         """Let the protocol take a record, and do what it wants done."""
+        if self._working:
+            self._inbox.append(record)
+            return
+        about_events = record[KIND] in ABOUT_EVENTS
+        self.rest.catch_up()
+        self.take(record)
+        self.rest.look_again(soon=about_events)
+
+    def take(self, record: Record) -> None:
+        """Let the protocol take one of its timers in its time, and do what it wants done."""
         self._inbox.append(record)
-        if not self._working:
-            self._take_inbox()
+        self._take_inbox()
 
     def carry_out(self, cause: Record, record: Record) -> None:
         """Do what follows from the record ``cause``."""
@@ -177,8 +190,14 @@ class Runtime:
         if skipped:
             self.handle(self.core.rounds_skipped(skipped))
 
+    def lacks(self, event: int) -> None:
+        """The applications were not given an event that was delivered: it is asked for again."""
+        self.core.lacks(event)
+        self.rest.look_again()
+
     def want(self, past_s: Mapping[Box, float]) -> None:
         """Want the events of boxes, each in force for so many seconds already, and no others."""
+        self.rest.catch_up()
         most = self.core.settings.retention_rounds
         self.core.subscribe(
             {box: int(min(most, past / self.round_s)) for box, past in past_s.items()}
@@ -260,12 +279,14 @@ class Runtime:
     @contextmanager
     def _at_work(self) -> Iterator[None]:
         """Take no record meanwhile; those that came are taken at the end."""
+        self.rest.catch_up()
         self._working = True
         try:
             yield
         finally:
             self._working = False
             self._take_inbox()
+            self.rest.look_again(soon=True)
 
     def greeting(self) -> bytes:
         """The frame that begins every connection."""

@@ -96,9 +96,13 @@ class PeerViews:
     _pushed_out_at: float = -math.inf
 
     async def run(self) -> None:
-        """Count, round after round, what only a look at the connections tells; until cancelled."""
+        """Count now and then what only a look at the connections tells; until cancelled.
+
+        Each round, or as rarely as the peer may have one.
+        """
+        pause_s = self.core.settings.rest_rounds * self.round_s
         while True:
-            await trio.sleep(self.round_s)
+            await trio.sleep(pause_s)
             self.count_link_frames()
             self.note_outgrown()
 

@@ -16,6 +16,7 @@ import attrs
 import trio
 
 from gossamer.node.errors import PeerUnreachable, TransportBroken
+from gossamer.node.monitoring.looks import next_look
 from gossamer.node.transport.base import (
     Address,
     Admitted,
@@ -430,7 +431,7 @@ class ConnectionPool:
         """Close connections that nobody uses."""
         lifetime = self._limits.unused_seconds
         while True:
-            await trio.sleep(lifetime / SWEEPS_PER_LIFETIME)
+            await trio.sleep_until(next_look(lifetime / SWEEPS_PER_LIFETIME))
             now = trio.current_time()
             for connection in self:
                 if now - connection.last_used_at >= lifetime:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 import attrs
 import trio
 
+from gossamer.node.monitoring.looks import next_look
 from gossamer.node.transport.base import Cause
 from gossamer.node.transport.byte_streams import NonBlockingStream
 from gossamer.node.transport.frames import encode_frame
@@ -21,7 +23,7 @@ from gossamer.node.transport.send_queue import SendQueue
 
 
 # How often connections are looked after, in parts of the time from ping to ping.
-LOOKS_PER_PING = 10
+LOOKS_PER_PING = 5
 
 
 class ConnectionMaintenance:
@@ -64,7 +66,7 @@ class ConnectionMaintenance:
 
     async def _look_after(self) -> None:
         while True:
-            await trio.sleep(self._pause_s)
+            await trio.sleep_until(next_look(self._pause_s))
             now = trio.current_time()
             for look in list(self.looks):
                 look(now)
@@ -105,13 +107,18 @@ class KeepAlive:
         self._ping_sent_at: float | None = None
         self._sent_before = 0
         self._silent_for = 0.0
+        # Looks in a row at which nothing had been heard, or sent.
+        self._unheard = self._unsent = 0
+        patience_s = min(self._limits.rest_seconds, self._limits.silence_seconds / 2)
+        self._most_quiet = max(1, math.ceil(patience_s / self._limits.ping_seconds))
 
     def look(self, now: float) -> None:
         """Ping a peer that was not heard or was sent nothing since the last time; cut a silent one.
 
-        Who takes long over what came reads no pings meanwhile, and answers none: so that the peer
-        knows that we are here, it is pinged whether it answers or not. Nothing happens where less
-        than `ping_seconds` have passed.
+        Of peers that rest the last few times count as one (`rest_seconds`). Who takes long over
+        what came reads no pings meanwhile, and answers none: so that the peer knows that we are
+        here, it is pinged whether it answers or not. Nothing happens where less than `ping_seconds`
+        have passed.
         """
         if now - self._looked_at < SOON * self._limits.ping_seconds:
             return
@@ -123,11 +130,13 @@ class KeepAlive:
         self._silent_for = self._silent_for + self._limits.ping_seconds if listened else 0.0
         if self._silent_for >= self._limits.silence_seconds:
             self._cut(Cause.SILENT, f"no whole frame came for {self._silent_for:g} s")
+        self._unheard = 0 if heard else self._unheard + 1
+        self._unsent = 0 if self._sent() > self._sent_before else self._unsent + 1
         # Who is heard anyway is asked once, for the round-trip time.
-        is_asked = self._ping_sent_at is None and not (heard and self._ping_number)
-        was_silent = self._sent() <= self._sent_before
+        is_due = self._unheard >= self._most_quiet or self._ping_number == 0
+        is_asked = self._ping_sent_at is None and is_due
         self._sent_before = self._sent()
-        if is_asked or was_silent:
+        if is_asked or self._unsent >= self._most_quiet:
             self._ping(now)
 
     def _ping(self, now: float) -> None:
@@ -135,6 +144,7 @@ class KeepAlive:
         number = self._ping_number + (self._ping_sent_at is None)
         if self._put(encode_frame("ping", number=number)):
             self._sent_before += 1  # as soon as it is written
+            self._unsent = 0
             if self._ping_sent_at is None:
                 self._ping_number, self._ping_sent_at = number, now
 

@@ -18,6 +18,7 @@ from attrs import define
 
 from gossamer.node.config.broker import ALWAYS, NEVER
 from gossamer.node.monitoring.logs import log
+from gossamer.node.monitoring.looks import next_look
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.batches import machine_code
 from gossamer.node.peer.batches.buffers import ANSWER_BYTES, MOST_BYTES, MOST_FRAMES
@@ -371,7 +372,7 @@ class Tiers:
 
     async def _is_busy(self) -> bool:
         frames, used_s, now = self._counters.frames_received, self._used_s(), time.monotonic()
-        await trio.sleep(LOOKS_S)
+        await trio.sleep_until(next_look(LOOKS_S))
         passed_s = max(LOOKS_S, time.monotonic() - now)
         self._busy.append(self._used_s() - used_s >= BUSY_SHARE * passed_s)
         frames = self._counters.frames_received - frames

@@ -95,6 +95,11 @@ class CertificateService(FrameService):
             asked.rounds += 1
         return [(sender, frame) for sender in late for frame in self._asked.pop(sender).frames]
 
+    @property
+    def waits(self) -> bool:
+        """Whether certificates have been asked for that have not come."""
+        return bool(self._asked)
+
     def forget(self, key: int) -> None:
         """A peer is gone; its answer will not come."""
         self._asked.pop(key, None)

@@ -26,6 +26,7 @@ from gossamer.protocol.kernel.records import (
     Outbox,
 )
 from gossamer.protocol.peer import step as rules
+from gossamer.protocol.peer.quiet import quiet_rounds
 from gossamer.protocol.peer.record_table.records import (
     COMPARE_SOON,
     EVENT_VALUES,
@@ -181,6 +182,10 @@ class Core:
         cursor[:] = [0] * CURSORS
         self._step(self._unboxed, SELF, now, record, 0, self._out)
         return self._words, cursor
+
+    def quiet_rounds(self) -> int:
+        """For how many rounds from now it sends nothing if nothing comes."""
+        return int(quiet_rounds.linked(self._unboxed, SELF))
 
     def timer(self, kind: int) -> Record:
         """The record of a timer that fires."""

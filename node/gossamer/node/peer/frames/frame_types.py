@@ -141,6 +141,11 @@ class FrameService:
     def new_round(self) -> None:
         """A gossip round begins."""
 
+    @property
+    def waits(self) -> bool:
+        """Whether something waits for the next rounds."""
+        return False
+
 
 def frame_types(codec: Codec) -> FrameTypes:
     """The frames that nodes send each other once they are connected."""

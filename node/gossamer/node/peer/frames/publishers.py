@@ -317,6 +317,11 @@ class PublisherService(FrameService):
         for key, signers in questions.items():
             self.ask(key, signers)
 
+    @property
+    def waits(self) -> bool:
+        """Whether a publisher is still to be asked for."""
+        return bool(self._parked or self._outside)
+
     def forget(self, key: int) -> None:
         """A peer is connected no more; what it was shown may be lost."""
         self._shown.pop(key, None)

@@ -165,8 +165,10 @@ class Inbox:
 # When a peer's timers fire.
 
 
-# Waits until a timer is due; returns the number of the round and the timer's kind.
-NextTimer = Callable[[], Awaitable[tuple[int, int]]]
+# The number of a round, and the kind of one of its timers.
+Timer = tuple[int, int]
+# Waits until a timer is due.
+NextTimer = Callable[[], Awaitable[Timer]]
 # A round begun later than this part of its length counts as late.
 _LATE: Final = 0.5
 # Which part of the last minute's rounds is many.
@@ -178,23 +180,28 @@ MINUTE_S: Final = 60.0
 class SteadyTimer:
     """A round every ``round_s`` seconds of trio's clock, all timers at its beginning.
 
-    Rounds that were slept through, as by a paused process, are left out: gossip that is late is
+    Those that nothing is to be done in may be slept through: their timers come late, all at once.
+    Rounds that were not meant to be, as by a paused process, are left out: gossip that is late is
     of no use, and all of it at once would flood the neighbours.
 
     Args:
         phase_s: when the first begins, so that not all peers of a machine begin at once.
         on_late: told by how many seconds a round was late that was counted as such.
+        quiet_rounds: says for how many rounds from now there is nothing to do if nothing comes.
     """
 
     _round_s: float
     _phase_s: float
     _counters: Counters
     _on_late: Callable[[float], None] = lambda _: None
+    _quiet_rounds: Callable[[], int] = lambda: 0
 
     def __attrs_post_init__(self) -> None:
         self._due = trio.current_time() + self._phase_s
         self._number = -1
-        self._left: list[int] = []
+        self._left: deque[Timer] = deque()
+        self._quiet = 0  # rounds from the next one on that are slept through
+        self._sleep = trio.CancelScope()
         self._late_at: deque[float] = deque()
 
     def complaint(self) -> str:
@@ -207,16 +214,54 @@ class SteadyTimer:
             return ""
         return f"this node is too slow: {late} of the last {of:.0f} rounds began late"
 
-    async def next_timer(self) -> tuple[int, int]:
-        if not self._left:
+    async def next_timer(self) -> Timer:
+        while not self._left:
             await self._wait()
-            self._left = list(reversed(TIMERS))
-            self._number += 1
-            self._counters.rounds += 1
-        return self._number, self._left.pop()
+        return self._left.popleft()
+
+    @property
+    def sleeps(self) -> bool:
+        """Whether there are rounds yet to be slept through."""
+        return self._quiet > 0
+
+    def sleep(self, rounds: int | None = None) -> None:
+        """Sleep through so many rounds from the next one on; None: all that may be."""
+        self._quiet = self._quiet_rounds() if rounds is None else rounds
+        self._sleep.deadline = self._wakes_at
+
+    def passed(self) -> list[Timer]:
+        """The timers of the rounds slept through that have begun by now, as of `next_timer`."""
+        found: list[Timer] = []
+        while self._quiet > 0 and self._due <= trio.current_time():
+            found += self._sleep_through()
+        return found
+
+    @property
+    def _wakes_at(self) -> float:
+        return self._due + self._quiet * self._round_s
+
+    def _sleep_through(self) -> list[Timer]:
+        self._quiet -= 1
+        self._due += self._round_s
+        return self._begin()
+
+    def _begin(self) -> list[Timer]:
+        self._number += 1
+        self._counters.rounds += 1
+        return [(self._number, kind) for kind in TIMERS]
 
     async def _wait(self) -> None:
-        await trio.sleep_until(self._due)
+        self._quiet = self._quiet_rounds()
+        # What came when it was to wake may have let it sleep on.
+        while True:
+            with trio.CancelScope(deadline=self._wakes_at) as self._sleep:
+                await trio.sleep_forever()
+            if trio.current_time() >= self._wakes_at:
+                break
+        if self._quiet > 0:
+            while self._quiet > 0:
+                self._left.extend(self._sleep_through())
+            return
         late = trio.current_time() - self._due
         if late > _LATE * self._round_s:
             self._counters.rounds_late += 1
@@ -224,3 +269,35 @@ class SteadyTimer:
             self._on_late(late)
             self._due += late // self._round_s * self._round_s
         self._due += self._round_s
+        self._left.extend(self._begin())
+
+
+class Rest:
+    """Lets a peer that rests be as if each round had passed in its time, whatever comes.
+
+    Args:
+        timer: sleeps through rounds; None for one that does not.
+        fire: lets one of its timers fire.
+    """
+
+    def __init__(
+        self, timer: SteadyTimer | None = None, fire: Callable[[int, int], None] | None = None
+    ) -> None:
+        self._timer = timer
+        self._fire = fire
+        self._catches_up = False
+
+    def catch_up(self) -> None:
+        """Something comes: let the rounds pass first that were slept through."""
+        if self._timer is not None and self._fire is not None and self._timer.sleeps:
+            self._catches_up = True
+            try:
+                for number, kind in self._timer.passed():
+                    self._fire(number, kind)
+            finally:
+                self._catches_up = False
+
+    def look_again(self, *, soon: bool = False) -> None:
+        """Something has come: there may be something to do, in the next round if ``soon``."""
+        if self._timer is not None and self._timer.sleeps and not self._catches_up:
+            self._timer.sleep(0 if soon else None)

@@ -93,6 +93,11 @@ class Overloads:
         """Who brings too much right now."""
         return len(self._lasting)
 
+    @property
+    def lasts(self) -> bool:
+        """Whether `new_round` has yet to find that something is over."""
+        return bool(self._lasting or self._dropped_at)
+
     def complaint(self) -> str:
         """Who brings too much right now, in a sentence; "" where nobody does."""
         if not self._lasting:

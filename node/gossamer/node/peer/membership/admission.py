@@ -21,6 +21,7 @@ from gossamer.node.errors import (
     RevokedCertificateError,
 )
 from gossamer.node.monitoring.logs import log
+from gossamer.node.monitoring.looks import next_look
 from gossamer.node.monitoring.members import MemberTable
 from gossamer.node.monitoring.metrics import TROUBLES, Counters
 from gossamer.node.security.certificates import read_certificate
@@ -247,7 +248,7 @@ class MembershipStatus:
             for kind in told.keys() - troubles.keys():
                 del told[kind]
                 log.info("trouble is over", kind=kind)
-            await trio.sleep(LOOK_S)
+            await trio.sleep_until(next_look(LOOK_S))
 
 
 # Notices that several processes run under one key, as copies of a node's folder or machine do.

@@ -15,6 +15,7 @@ import trio
 from attrs import define
 
 from gossamer.node.errors import FrameTooLarge, NoAnswerError, PeerUnreachable, TransportBroken
+from gossamer.node.monitoring.looks import next_look
 from gossamer.node.monitoring.members import FIGURES, MemberTable, Report, cluster_view
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.frame_types import REPORT_FRAMES, FrameService
@@ -236,7 +237,7 @@ class Reachability:
     async def run(self) -> None:
         """Ask about those to whom connecting fails, until cancelled."""
         while True:
-            await trio.sleep(LOOK_S)
+            await trio.sleep_until(next_look(LOOK_S))
             failing = self._pool.failing(FAILURES, TOLD_S)[:ABOUT]
             if failing:
                 await self._ask(failing)

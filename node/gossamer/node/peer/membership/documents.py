@@ -17,6 +17,7 @@ from attrs import frozen
 
 from gossamer.node.errors import BadFrame, ClusterFolderError, FrameTooLarge, StoreError
 from gossamer.node.monitoring.logs import log
+from gossamer.node.monitoring.looks import next_look
 from gossamer.node.monitoring.members import MemberTable
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.address_book import AddressBook
@@ -140,7 +141,7 @@ class DocumentService(FrameService, Generic[D]):
                 await self._keep(self._document)
             self._ask_somebody()
             await self._look_further()
-            with trio.move_on_after(LOOK_S):
+            with trio.move_on_at(next_look(LOOK_S)):
                 await self._news.wait()
 
     async def _look_further(self) -> None:

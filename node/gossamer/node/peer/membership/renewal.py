@@ -32,6 +32,7 @@ from gossamer.node.errors import (
     UntimelyCertificateError,
 )
 from gossamer.node.monitoring.logs import log
+from gossamer.node.monitoring.looks import next_look
 from gossamer.node.peer.frames.frame_types import RENEWAL_FRAMES, FrameService
 from gossamer.node.peer.membership.documents import LOOK_S, MemberContext
 from gossamer.node.peer.membership.renewal_requests import MAX_PENDING, RenewalRequests
@@ -133,7 +134,7 @@ class RenewalService(FrameService):
             while self._inbox:
                 await self._grant(*self._inbox.popleft())
             self._requests.forget_late()
-            with trio.move_on_after(LOOK_S):
+            with trio.move_on_at(next_look(LOOK_S)):
                 await self._news.wait()
 
     def complaint(self) -> str:

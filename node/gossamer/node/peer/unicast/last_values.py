@@ -116,6 +116,7 @@ class LastValueKeeper:
 
     def __attrs_post_init__(self) -> None:
         self.values = LastValues()
+        self._are_any = trio.Event()
         # By key and connection, since a peer that was started anew has forgotten what it was told.
         self._told: dict[tuple[int, float], int] = {}
         self._messages.offer(SERVICE, self._answer)
@@ -134,6 +135,7 @@ class LastValueKeeper:
         if (expires_at and expires_at <= self._clock.now()) or stamp[0] > latest:
             return
         self.values.put(LastValue(key, stamp, sealed, expires_at, mark.is_deleted), latest)
+        self._are_any.set()
 
     def events(self) -> list[Event]:
         """The last values, as events."""
@@ -148,6 +150,7 @@ class LastValueKeeper:
 
     async def run(self) -> None:
         """Compare with others, one after another, until cancelled."""
+        await self._are_any.wait()
         while True:
             await trio.sleep(self._round_s * self._draws.uniform(0.5, 1.5))
             self.values.expire(self._clock.now())
