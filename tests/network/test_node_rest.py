@@ -12,6 +12,7 @@ import pytest
 import trio
 
 from gossamer.node.peer.peer import Peer
+from gossamer.node.transport.base import Cause
 from support.memory_peers import MemoryPeers, memory_peers, ring_errors
 from support.memory_transport import Faults, MemoryNetwork
 from support.transport_peers import on_jumping_clock
@@ -100,6 +101,42 @@ async def test_a_crash_is_acted_on_as_soon(tmp_path: Path, rest: int, silent: bo
         print(f"rest {rest}, silent {silent}: nobody's neighbour after {took_s:.1f} s")
         assert took_s <= (20.0 if silent else 1.0)
         assert not ring_errors(others)
+
+
+@rests
+async def test_a_silent_host_is_found_out_by_what_it_is_sent(tmp_path: Path, rest: int) -> None:
+    network = MemoryNetwork()
+    async with cluster_at_rest(tmp_path, rest, network) as crowd:
+        for peer in crowd.peers.values():
+            peer.subscribe("price >= 0")
+        await trio.sleep(5 * INTERVAL_S)
+        gone, others = KEYS[2], {key: crowd.peers[key] for key in KEYS if key != KEYS[2]}
+        network.partition([gone], [*others])
+        began = trio.current_time()
+        for key in others:
+            await crowd.publish(key, 5)
+        await eventually(lambda: any(gone not in neighbours(peer) for peer in others.values()), 60)
+        took_s = trio.current_time() - began
+        print(f"rest {rest}: found out after {took_s:.1f} s")
+        assert took_s <= 4.0
+
+
+async def test_peers_that_rest_for_longer_than_others_are_understood(tmp_path: Path) -> None:
+    settings = {"rest_rounds": 1, "suspect_rounds": 2}
+    async with memory_peers(tmp_path, *KEYS[:2], settings=settings) as crowd:
+        crowd.settings = settings | {"rest_rounds": REST}
+        for key in KEYS[2:]:
+            await crowd.add(key)
+        streams = {key: peer.subscribe("price >= 0") for key, peer in crowd.peers.items()}
+        await crowd.whole()
+        await trio.sleep(10 * INTERVAL_S)
+        for key, peer in crowd.peers.items():
+            event = await crowd.publish(key, 5)
+            with trio.fail_after(0.5):
+                for stream in streams.values():
+                    assert (await anext(stream)).id == event
+            assert not peer.counters.dropped["bad frame"]
+            assert Cause.BAD_FRAME not in peer._views.pool.ends
 
 
 def neighbours(peer: Peer) -> set[int]:

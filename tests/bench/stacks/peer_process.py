@@ -52,12 +52,23 @@ class Traffic:
             self.hops[record[BODY + 1]] += 1
 
 
+class Wakes(trio.abc.Instrument):
+    """Counts how often the process has slept and was woken."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def after_io_wait(self, timeout: float) -> None:
+        self.count += timeout > 0
+
+
 @attrs.define(eq=False)
 class Host:
     nursery: trio.Nursery
     peers: list[Peer] = attrs.field(factory=list)
     receipts: list[tuple[int, int, float]] = attrs.field(factory=list)
     traffic: list[Traffic] = attrs.field(factory=list)
+    wakes: Wakes | None = None
     _news: trio.Event = attrs.field(factory=trio.Event)
 
     async def open(
@@ -165,6 +176,22 @@ class Host:
             "connections": sum(int(peer.gauges().connections) for peer in self.peers),
             "events_forwarded": sum(peer.counters.events_forwarded for peer in self.peers),
             "rounds": sum(peer.counters.rounds for peer in self.peers),
+        }
+
+    async def activity(self) -> dict[str, Any]:
+        """Processor seconds, and what has happened since this was first asked for."""
+        if self.wakes is None:
+            self.wakes = Wakes()
+            trio.lowlevel.add_instrument(self.wakes)
+        for peer in self.peers:
+            peer.gauges()  # by which bytes are counted
+        told = [peer.counters for peer in self.peers]
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        return {
+            "cpu_s": used.ru_utime + used.ru_stime,
+            "wakes": self.wakes.count,
+            "bytes": sum(one.bytes_received + one.bytes_sent for one in told),
+            "frames": sum(one.frames_received + one.frames_sent for one in told),
         }
 
     async def _take(self, number: int, stream: Subscription) -> None:

@@ -79,6 +79,12 @@ class Dependencies:
         return self.cluster if self.member is None else self.member.authority.name
 
     @property
+    def rest_s(self) -> float:
+        """For how many seconds a peer may rest, 0 where none does."""
+        rounds = self.settings.rest_rounds
+        return rounds * self.round_s if rounds > 1 else 0.0
+
+    @property
     def schema_version(self) -> SchemaVersion:
         """The version of the schema to begin with."""
         return self.later_schema or SchemaVersion.first(self.schema)

@@ -77,18 +77,11 @@ HELD_BYTES: Final = 64 << 20
 LOAD_STEPS: Final = 4
 
 
-def _resting(dependencies: Dependencies) -> Dependencies:
-    """With pings as late as a peer may rest."""
-    rounds = dependencies.settings.rest_rounds
-    rest_s = rounds * dependencies.round_s if rounds > 1 else 0.0
-    return attrs.evolve(dependencies, limits=attrs.evolve(dependencies.limits, rest_seconds=rest_s))
-
-
 class PeerParts:
     """One peer that does not run yet; see `gossamer.node.peer.assembly`."""
 
     def __init__(self, dependencies: Dependencies) -> None:
-        self.dependencies = dependencies = _resting(dependencies)
+        self.dependencies = dependencies
         self._hashes = uniform_hashes(dependencies.schema)
         self.counters = Counters()
         seed = dependencies.draws.getrandbits(62)
@@ -122,6 +115,7 @@ class PeerParts:
             frame_types(codec),
             self.address_book.addresses_of,
             draws=dependencies.draws,
+            rest_s=dependencies.rest_s,
         )
         self.overloads = Overloads(self.pool.backlog, self.counters, self.address_book)
         self.frame_sender = PoolSender(self.pool, self.counters, self.overloads.note_dropped)

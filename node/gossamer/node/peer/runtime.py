@@ -100,6 +100,7 @@ class Runtime:
         self.rest = Rest()
         self._application: Application
         self._batches: EventBatches | None = None
+        self._coming: list[Record] = []  # taken once the rounds slept through have passed
         self._inbox: deque[Record] = deque()
         self._working = False
         self._counting_recovered = False
@@ -115,7 +116,7 @@ class Runtime:
     def held(self) -> Iterator[int]:
         """Handles that must keep their meaning: the protocol's, and those of records under way."""
         yield from held_handles(self.core.state, SELF)
-        for record in (*self._inbox, *self._frame_sender.held()):
+        for record in (*self._coming, *self._inbox, *self._frame_sender.held()):
             yield record[TO]
             yield record[FROM]
             # Which words are handles depends on the kind; taking all for handles does no harm.
@@ -131,8 +132,9 @@ class Runtime:
             self._inbox.append(record)
             return
         about_events = record[KIND] in ABOUT_EVENTS
+        self._coming.append(record)
         self.rest.catch_up()
-        self.take(record)
+        self.take(self._coming.pop())
         self.rest.look_again(soon=about_events)
 
     def take(self, record: Record) -> None:

@@ -124,7 +124,12 @@ class Connection:
         self._scope = trio.CancelScope()
         self._throttle = Throttle(limits, now)
         self._keep_alive = KeepAlive(
-            limits, now, lambda: self.stats.frames_out, self._put_control, self._cut
+            limits,
+            now,
+            lambda: self.stats.frames_out,
+            self._put_control,
+            self._cut,
+            self._maintenance.rest_s,
         )
         self._expelled = False
         self._refuse = refuse

@@ -64,8 +64,6 @@ class Limits:
         ping_seconds: seconds after which a peer is pinged from which nothing came meanwhile;
             the answer also measures the round-trip time.
         silence_seconds: a peer from which no whole frame came for so long is cut: four pings.
-        rest_seconds: how long peers that rest may say nothing: where that is longer than
-            `ping_seconds`, they are pinged after so long, up to half of `silence_seconds`.
         unused_seconds: a connection on which only pings went for so long is closed; dialling
             anew costs 2 ms on a LAN, keeping it two pings every `ping_seconds`.
         close_seconds: how long an orderly end may take before it is made; half of the two
@@ -88,7 +86,6 @@ class Limits:
     handshake_seconds: float = attrs.field(default=10.0, validator=_seconds(0.01, 3600))
     ping_seconds: float = attrs.field(default=5.0, validator=_seconds(0.01, 3600))
     silence_seconds: float = attrs.field(default=20.0, validator=_seconds(0.02, 86_400))
-    rest_seconds: float = attrs.field(default=0.0, validator=_seconds(0, 3600))
     unused_seconds: float = attrs.field(default=300.0, validator=_seconds(0.01, 86_400))
     close_seconds: float = attrs.field(default=1.0, validator=_seconds(0.01, 60))
     connections: int = attrs.field(default=512, validator=_whole(1, 1 << 16))

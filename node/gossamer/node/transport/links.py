@@ -81,6 +81,9 @@ class _Dial:
 class ConnectionPool:
     """All connections of this peer; `run` owns them.
 
+    Args:
+        rest_s: for how long peers that rest may say nothing.
+
     Attributes:
         ends: connections that ended, counted by cause.
         dials, dials_failed: attempts to connect, and those that led to nobody.
@@ -94,6 +97,7 @@ class ConnectionPool:
     _addresses_of: Callable[[int], Sequence[Address]]
     _draws: random.Random
     _back_off: BackOff = attrs.field(factory=BackOff)
+    _rest_s: float = 0.0
 
     def __attrs_post_init__(self) -> None:
         self.ends: Counter[Cause] = Counter()
@@ -102,7 +106,7 @@ class ConnectionPool:
         self.backlog = Backlog()
         self._links: dict[int, Connection] = {}
         self._serving: set[Connection] = set()
-        self._maintenance = ConnectionMaintenance(self._limits.ping_seconds)
+        self._maintenance = ConnectionMaintenance(self._limits.ping_seconds, self._rest_s)
         self._dials: dict[int, _Dial] = {}
         self._attempts: dict[int, Attempts] = {}
         self._events: PoolEvents

@@ -31,10 +31,12 @@ class ConnectionMaintenance:
 
     Attributes:
         looks: called now and then with trio's time, for each connection.
+        rest_s: for how long peers that rest may say nothing.
     """
 
-    def __init__(self, ping_seconds: float) -> None:
+    def __init__(self, ping_seconds: float, rest_s: float = 0.0) -> None:
         self.looks: set[Callable[[float], None]] = set()
+        self.rest_s = rest_s
         self._pause_s = ping_seconds / LOOKS_PER_PING
         self._due: list[Callable[[], None]] = []
         self._work = trio.lowlevel.ParkingLot()
@@ -92,6 +94,8 @@ class KeepAlive:
         looked_at: trio's time.
         sent: how many frames have been written to the peer.
         put: queues a ping if there is room for it, and says whether there was.
+        rest_s: for how long the peer may say nothing before it is pinged, where that is longer than
+            `ping_seconds`; at most half of `silence_seconds` counts.
     """
 
     _limits: Limits
@@ -99,6 +103,7 @@ class KeepAlive:
     _sent: Callable[[], int]
     _put: Callable[[bytes], bool]
     _cut: Callable[[Cause, str], None]
+    _rest_s: float = 0.0
 
     def __attrs_post_init__(self) -> None:
         self.heard = False
@@ -109,16 +114,16 @@ class KeepAlive:
         self._silent_for = 0.0
         # Looks in a row at which nothing had been heard, or sent.
         self._unheard = self._unsent = 0
-        patience_s = min(self._limits.rest_seconds, self._limits.silence_seconds / 2)
+        patience_s = min(self._rest_s, self._limits.silence_seconds / 2)
         self._most_quiet = max(1, math.ceil(patience_s / self._limits.ping_seconds))
 
     def look(self, now: float) -> None:
         """Ping a peer that was not heard or was sent nothing since the last time; cut a silent one.
 
-        Of peers that rest the last few times count as one (`rest_seconds`). Who takes long over
-        what came reads no pings meanwhile, and answers none: so that the peer knows that we are
-        here, it is pinged whether it answers or not. Nothing happens where less than `ping_seconds`
-        have passed.
+        Of peers that rest the last few times count as one (`rest_s`). Who takes long over what came
+        reads no pings meanwhile, and answers none: so that the peer knows that we are here, it is
+        pinged whether it answers or not. Nothing happens where less than `ping_seconds` have
+        passed.
         """
         if now - self._looked_at < SOON * self._limits.ping_seconds:
             return

@@ -141,6 +141,16 @@ def test_peers_are_patient_for_a_second_with_any_rounds(round_s: float, rounds: 
         assert (made.suspect_rounds, made.retry_rounds) == expected
 
 
+@pytest.mark.parametrize(("round_s", "most"), [(0.2, 40), (0.5, 16), (2.0, 4)])
+def test_peers_rest_for_so_short_that_a_silent_host_is_found_out(round_s: float, most: int) -> None:
+    awake = node.Protocol(round_s=round_s).settings_for(2, Delivery())
+    assert awake.rest_rounds == 1
+    resting = node.Protocol(round_s=round_s, settings={"rest_rounds": most})
+    assert resting.settings_for(2, Delivery()).rest_rounds == most
+    with pytest.raises(ConfigError, match=rf"protocol\.rest_rounds .* at most {most} with rounds"):
+        node.NodeConfig(protocol=node.Protocol(round_s=round_s, settings={"rest_rounds": most + 1}))
+
+
 @pytest.mark.parametrize("preset", node.PRESETS)
 def test_a_preset_is_exactly_its_visible_differences(preset: str) -> None:
     base = {name: value for name, value, _ in set_by().rows()} | {"preset": preset}

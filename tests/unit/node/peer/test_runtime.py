@@ -16,7 +16,7 @@ from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.certificate_requests import MAX_HELD, CertificateService
 from gossamer.node.peer.frames.core import SELF, Box, Core, header, unreachable
 from gossamer.node.peer.frames.events import Event
-from gossamer.node.peer.load.inbox import SteadyTimer
+from gossamer.node.peer.load.inbox import Rest, SteadyTimer
 from gossamer.node.peer.load.sender import MAX_WAITING, PoolSender
 from gossamer.node.peer.subscriptions import BATCH, TURN, Subscribers
 from gossamer.node.security.descriptors import DescriptorCache
@@ -32,7 +32,7 @@ from gossamer.protocol.peer.settings import presets
 from gossamer.protocol.peer.space.hashing import uniform_hashes
 from gossamer.protocol.peer.step import TIMERS
 from support.clusters import MadeCluster
-from support.waiting import turns_of_others
+from support.waiting import running, turns_of_others
 
 
 async def test_rounds_come_steadily_each_with_every_timer_and_some_are_left_out() -> None:
@@ -61,6 +61,41 @@ async def test_rounds_come_steadily_each_with_every_timer_and_some_are_left_out(
     assert timer.complaint() == "this node is too slow: 5 of the last 30 rounds began late"
     await trio.sleep(60.0)
     assert timer.complaint() == ""
+
+
+async def test_rounds_with_nothing_to_do_are_slept_through_and_pass_when_something_comes() -> None:
+    counters, quiet = Counters(), [3]
+    timer = SteadyTimer(2.0, 0.5, counters, quiet_rounds=lambda: quiet.pop() if quiet else 0)
+    seen: list[tuple[float, int]] = []
+
+    def fire(number: int, kind: int) -> None:
+        rest.catch_up()
+        rest.look_again(soon=True)  # of no effect in the middle of a round
+        if kind == TIMERS[-1]:
+            seen.append((trio.current_time(), number))
+
+    async def run() -> None:
+        while True:
+            fire(*await timer.next_timer())
+
+    rest = Rest(timer, fire)
+    async with running(run):
+        await trio.sleep(3.0)
+        assert seen == []
+        rest.catch_up()
+        assert seen == [(3.0, 0), (3.0, 1)]
+        quiet.append(5)
+        rest.look_again()
+        await trio.sleep(10.0)
+        assert len(seen) == 2
+        await trio.sleep(4.0)
+        assert seen[2:] == [*((14.5, number) for number in range(2, 8)), (16.5, 8)]
+        quiet.append(2)
+        await trio.sleep(2.0)
+        rest.look_again(soon=True)
+        await trio.sleep(2.0)
+        assert seen[9:] == [(18.5, 9), (20.5, 10)]
+    assert (counters.rounds, counters.rounds_late) == (11, 0)
 
 
 class Pool:

@@ -15,6 +15,7 @@ from gossamer.node.errors import BadFrame, FrameTooLarge, TransportBroken
 from gossamer.node.transport.base import Cause, Farewell
 from gossamer.node.transport.connection import RATED_AT_ONCE
 from gossamer.node.transport.frames import encode_frame
+from gossamer.node.transport.writer import KeepAlive
 from support.transport_peers import (
     LIMITS,
     HeldUp,
@@ -299,6 +300,27 @@ async def test_two_connections_keep_each_other_alive_and_a_silent_peer_is_cut() 
             await drip(wire.stream, message(bytes(900)))
         assert (await ours.end()).cause is Cause.SILENT
         assert 20 <= trio.current_time() - began <= 26
+
+
+def test_peers_that_rest_are_pinged_later_and_cut_as_soon() -> None:
+    pings: list[bytes] = []
+    cut: list[Cause] = []
+
+    def put(frame: bytes) -> bool:
+        pings.append(frame)
+        return True
+
+    limits = attrs.evolve(LIMITS, ping_seconds=5, silence_seconds=20)
+    keep_alive = KeepAlive(limits, 0.0, lambda: len(pings), put, lambda why, _: cut.append(why), 8)
+    keep_alive.is_reading = True
+    found = []
+    for now in range(5, 65, 5):
+        keep_alive.heard = now <= 40 and now % 10 == 0  # what is said comes every ten seconds
+        keep_alive.look(float(now))
+        found.append((len(pings), len(cut)))
+    assert found[:8] == [(1, 0), (1, 0), (2, 0), (2, 0), (3, 0), (3, 0), (4, 0), (4, 0)]
+    assert found[8:] == [(5, 0), (5, 0), (6, 0), (6, 1)]
+    assert cut == [Cause.SILENT]
 
 
 async def test_who_takes_long_over_what_came_is_not_silent_nor_is_its_peer() -> None:

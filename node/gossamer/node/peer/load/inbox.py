@@ -289,7 +289,9 @@ class Rest:
 
     def catch_up(self) -> None:
         """Something comes: let the rounds pass first that were slept through."""
-        if self._timer is not None and self._fire is not None and self._timer.sleeps:
+        if self._catches_up or self._timer is None or self._fire is None:
+            return
+        if self._timer.sleeps:
             self._catches_up = True
             try:
                 for number, kind in self._timer.passed():

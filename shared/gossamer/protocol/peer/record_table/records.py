@@ -26,6 +26,7 @@ from gossamer.protocol.peer.record_table.fields import (
     Word,
     offset,
 )
+from gossamer.protocol.peer.settings.config import MOST_REST_LEVELS
 from gossamer.protocol.peer.space.ring import RING_MASK
 
 # An event's identifier times the number of attributes, at most 16, has to fit the ring's 62 bits.
@@ -65,7 +66,7 @@ _box: tuple[Field, ...] = (
     PerAttribute(Interval("range of values", "wanted of an attribute")),
 )
 _sender = Descriptor("the sender's descriptor", 0, of_sender=True)
-_link = Descriptor("a link's descriptor", Limit("longest_age"))
+_link = Descriptor("a link's descriptor", Limit("longest_age_told"))
 _newcomer = Descriptor("the newcomer's descriptor", 0)
 _links = List("links", (_link,), Limit("chosen_links", 1), first=(_sender,))
 _install: tuple[Field, ...] = (
@@ -73,7 +74,7 @@ _install: tuple[Field, ...] = (
     Word(
         "answer wanted",
         0,
-        Limit("largest_answer"),
+        1 + 2 * MOST_REST_LEVELS,
         "1 to acknowledge it, and twice the level at which the sender rests",
     ),
     List("boxes", _box, Limit("boxes_per_neighbour")),

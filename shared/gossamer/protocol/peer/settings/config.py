@@ -30,7 +30,8 @@ PLACEMENTS = ("drawn", "interest")
 
 MAX_VIEW_SIZE = 256
 MAX_EVENT_MEMORY = 1 << 16
-MOST_REST_ROUNDS = 1 << 10
+MOST_REST_LEVELS = 10
+MOST_REST_ROUNDS = 1 << MOST_REST_LEVELS
 # Tables of deliveries hold hops in 16 bits.
 MAX_HOPS = (1 << 15) - 1
 MAX_SHIFT_THRESHOLD = 1 << 18
@@ -264,9 +265,9 @@ class Settings:
         return self.failure_age + 2 * self.rest_rounds * (self.rest_rounds > 1)
 
     @property
-    def largest_answer(self) -> int:
-        """What an installation says at most of the answer it wants, and how its sender rests."""
-        return 1 + 2 * self.rest_levels
+    def longest_age_told(self) -> int:
+        """The age that others may tell of: they may rest for longer than this peer does."""
+        return self.failure_age + 2 * MOST_REST_ROUNDS
 
     @property
     def ranked_attributes(self) -> int:

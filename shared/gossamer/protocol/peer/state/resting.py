@@ -21,6 +21,7 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer.protocol.kernel.rules import inline_rule, rule
+from gossamer.protocol.peer.settings.config import MOST_REST_LEVELS
 from gossamer.protocol.peer.state.state import (
     AWAKE,
     FINGERS_UNTIL,
@@ -114,8 +115,11 @@ def install_soon(s: State, p: int) -> None:
 
 @rule
 def installed_rounds(s: State, level: int) -> int:
-    """For how many rounds an entry lives whose owner says that it rests at a level."""
-    level = min(max(level, 0), s.params.rest_levels)
+    """For how many rounds an entry lives whose owner says that it rests at a level.
+
+    It may rest for longer than this peer does.
+    """
+    level = min(max(level, 0), MOST_REST_LEVELS)
     if level == 0:
         return s.params.entry_lifetime
     return int(max(s.params.entry_lifetime, INTERVALS_INSTALLED << level))

@@ -10,7 +10,7 @@ from importlib import import_module
 import pytest
 
 from gossamer.protocol.kernel import records as kernel
-from gossamer.protocol.peer.codec import Codec
+from gossamer.protocol.peer.codec import Codec, layouts_of
 from gossamer.protocol.peer.record_table import records
 from gossamer.protocol.peer.record_table.fields import (
     Handle,
@@ -51,6 +51,13 @@ def test_constants_are_called_and_numbered_as_declared() -> None:
     assert {kind.name: kind.number for kind in records.TABLE} == expected
     assert all(0 < kind.number < kernel.USER for kind in records.TABLE)
     assert not {kind.name for kind in records.TABLE} & set(vars(kernel))
+
+
+def test_peers_that_rest_for_longer_are_understood() -> None:
+    """So a cluster may come to rest, or to rest for longer, one node after another."""
+    awake, *resting = (presets.kindred(100, rest_rounds=rest) for rest in (1, 16, 1 << 10))
+    for one in resting:
+        assert layouts_of(one) == layouts_of(awake)
 
 
 def test_records_are_refused_where_nothing_sends_them() -> None:

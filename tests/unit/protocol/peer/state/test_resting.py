@@ -164,10 +164,10 @@ def test_who_wants_nothing_new_stays_asleep() -> None:
 
 def test_an_installation_lives_for_three_intervals_of_its_sender() -> None:
     state = make_state(Settings(suspect_rounds=1, rest_rounds=64, entry_lifetime=12), 1)
-    lifetimes = [installed_rounds.interpreted(state, level) for level in (-1, 0, 1, 2, 3, 6, 9)]
-    assert lifetimes == [12, 12, 12, 12, 24, 192, 192]
+    lifetimes = [installed_rounds.interpreted(state, level) for level in (-1, 0, 1, 2, 3, 6, 11)]
+    assert lifetimes == [12, 12, 12, 12, 24, 192, 3 << 10]
     awake = make_state(Settings(entry_lifetime=2), 1)
-    assert [installed_rounds.interpreted(awake, level) for level in (0, 5)] == [2, 2]
+    assert [installed_rounds.interpreted(awake, level) for level in (0, 5)] == [2, 96]
     hosts = at_rest()
     expiry = hosts.state.owner[0, : hosts.state.table_count[0]] >> AGE_SHIFT
     assert (expiry - hosts.state.round[0] <= 3 * REST).all()
