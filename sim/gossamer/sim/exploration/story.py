@@ -146,6 +146,9 @@ def read_story(file: Path) -> dict[str, Any]:
         if held["format"] != _FORMAT:
             raise ValueError(held["format"])
         path, colon, name = held["about"]["protocol"].rpartition(":")
+    except FileNotFoundError as error:
+        expected = "expected a story.json that an exploration has left"
+        raise ResultsError(file, f"does not exist, {expected}") from error
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ResultsError(file, "is no story of an exploration") from error
     held["about"]["protocol"] = f"{file.parent / path}{colon}{name}"

@@ -54,7 +54,7 @@ WRONG = {
     f"{FILE}:Nothing": "the class of the protocol is 'Nothing'",
     f"{FILE}:Watch --invariant nothing": "invariant is 'nothing'",
     f"{FILE}:Watch --set settings.k=2": "settings.k",
-    "--replay nowhere.json": "nowhere.json is no story of an exploration",
+    "--replay nowhere.json": "nowhere.json does not exist, expected a story.json",
     f"{FILE}:Clock --resume --out gone": "gone.unfinished does not exist",
 }
 
