@@ -35,7 +35,7 @@ def run(patch: pytest.MonkeyPatch, *words: str) -> int:
 def test_a_workload_that_differs(monkeypatch: pytest.MonkeyPatch, found: float, code: int) -> None:
     checks = [Check(name="rows", wanted=7.0, found=found, tolerance=1.0)]
     written = writing.Written(folder=LocalPlace(Path("w")), rows={"events": 7}, checks=checks)
-    monkeypatch.setattr(writing, "write_workload", lambda *_: written)
+    monkeypatch.setattr(writing, "write_workload", lambda *_, **__: written)
     assert run(monkeypatch, "workload", "siena", "--out", "w") == code
 
 
