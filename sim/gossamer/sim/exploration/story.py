@@ -208,8 +208,8 @@ def _step(model: Model, words: Int64s, after: Int64s, action: tuple[int, int, in
         # It was sent again as it was taken, and the same is in flight as before.
         sent, gone = [subject, *sent], [subject, *gone]
     changes = list(_changes(model, words, after))
-    text = _told(words, kind, node, subject)
-    text += "".join(_changes_told(changes, node))
+    text = _describe_values(words, kind, node, subject)
+    text += "".join(_describe_changes(changes, node))
     text += "".join(f"; {_sending(one)}" for one in sent)
     text += "".join(f"; {_way(one)} is gone" for one in gone if one != subject)
     return Step(ACTIONS[kind], action, node, subject, changes, sent, gone, text)
@@ -287,7 +287,7 @@ def _changes(model: Model, words: Int64s, after: Int64s) -> Iterator[tuple[str, 
                 yield name, node, value, new[name][node]
 
 
-def _changes_told(changes: list[tuple[str, int, Any, Any]], node: int) -> Iterator[str]:
+def _describe_changes(changes: list[tuple[str, int, Any, Any]], node: int) -> Iterator[str]:
     for name, at, before, after in changes:
         whose = "" if at == node else f"{at}."
         yield f"; {whose}{name} {_shown(before)} -> {_shown(after)}"
@@ -299,7 +299,7 @@ def _shown(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _told(words: Int64s, kind: int, node: int, subject: Any) -> str:
+def _describe_values(words: Int64s, kind: int, node: int, subject: Any) -> str:
     """An action in words."""
     if kind == FIRE:
         return f"timer {subject} of {node}"

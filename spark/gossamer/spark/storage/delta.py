@@ -66,7 +66,7 @@ def opened_delta(place: Place, schema: pa.Schema, partition_by: Sequence[str]) -
     from deltalake.exceptions import DeltaError
 
     address, options = _reached(place)
-    with _told(place, "cannot be a Delta table"):
+    with _storage_errors(place, "cannot be a Delta table"):
         if not is_table(place):
             with suppress(DeltaError):  # another process may make it meanwhile
                 DeltaTable.create(
@@ -101,7 +101,7 @@ def append_to(
     transactions = [Transaction(one, 1) for one in names]
     properties = CommitProperties(custom_metadata=dict(told), app_transactions=transactions)
     try:
-        with _told(place, "was not appended to"):
+        with _storage_errors(place, "was not appended to"):
             write_deltalake(table, rows, mode="append", commit_properties=properties)
     except ResultsError as error:
         if isinstance(error.__cause__, CommitFailedError):
@@ -119,7 +119,7 @@ def as_delta(folder: Place) -> None:
     from deltalake import convert_to_deltalake
 
     address, options = _reached(folder)
-    with _told(folder, "cannot be a Delta table"):
+    with _storage_errors(folder, "cannot be a Delta table"):
         convert_to_deltalake(address, storage_options=options)
 
 
@@ -136,7 +136,7 @@ def _reached(place: Place) -> tuple[str, dict[str, str] | None]:
 
 
 @contextmanager
-def _told(place: Place, what: str) -> Iterator[None]:
+def _storage_errors(place: Place, what: str) -> Iterator[None]:
     from deltalake.exceptions import DeltaError
 
     try:

@@ -66,7 +66,7 @@ _box: tuple[Field, ...] = (
     PerAttribute(Interval("range of values", "wanted of an attribute")),
 )
 _sender = Descriptor("the sender's descriptor", 0, of_sender=True)
-_link = Descriptor("a link's descriptor", Limit("longest_age_told"))
+_link = Descriptor("a link's descriptor", Limit("longest_accepted_age"))
 _newcomer = Descriptor("the newcomer's descriptor", 0)
 _links = List("links", (_link,), Limit("chosen_links", 1), first=(_sender,))
 _install: tuple[Field, ...] = (

@@ -265,7 +265,7 @@ class Settings:
         return self.failure_age + 2 * self.rest_rounds * (self.rest_rounds > 1)
 
     @property
-    def longest_age_told(self) -> int:
+    def longest_accepted_age(self) -> int:
         """The age that others may tell of: they may rest for longer than this peer does."""
         return self.failure_age + 2 * MOST_REST_ROUNDS
 

@@ -98,7 +98,7 @@ def test_ages_are_bounded_by_how_long_a_neighbour_rests() -> None:
     assert (resting.longest_age, resting.rest_levels) == (58, 4)
     awake = config.Settings()
     assert (awake.longest_age, awake.rest_levels) == (10, 0)
-    assert awake.longest_age_told == resting.longest_age_told > config.MOST_REST_ROUNDS
+    assert awake.longest_accepted_age == resting.longest_accepted_age > config.MOST_REST_ROUNDS
 
 
 @pytest.mark.parametrize("field", SWITCHES)
