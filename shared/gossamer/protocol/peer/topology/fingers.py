@@ -216,20 +216,25 @@ def set_finger(s: State, p: int, side: int, level: int, words: Words, at: int) -
     below = reach(s, p, side, level - 1)
     other = reach(s, p, AFTER + BEFORE - side, level - 1)
     if below < 0 or other < 0 or away <= below or away + other >= RING:
-        install_soon(s, p)
-        s.links[p, slot] = -1
-        settle_ring(s, p)
+        leave_empty(s, p, slot)
         return
     if held >= 0:
         # Friends and small-world links give way: with an empty level all above it would be lost.
         if held < 2 * s.params.ring_links or s.params.chosen_links <= held < slot:
-            install_soon(s, p)
-            s.links[p, slot] = -1
-            settle_ring(s, p)
+            leave_empty(s, p, slot)
             return
         s.links[p, held] = -1
     put_link(s, p, slot, words, at)
     settle_ring(s, p)
+
+
+@rule
+def leave_empty(s: State, p: int, slot: int) -> None:
+    """Nobody is the finger of a level any more, if anybody was."""
+    if s.links[p, slot] >= 0:
+        install_soon(s, p)
+        s.links[p, slot] = -1
+        settle_ring(s, p)
 
 
 # Small-world links: sought at distances with density 1/d, so that every scale is equally likely.

@@ -3,7 +3,8 @@
 Every candidate goes along the slots in order: successors, predecessors, small-world links,
 friends. Where it suits a slot better than who holds it, it takes the slot and the other goes on;
 who comes to the end holding nothing is no neighbour. So each slot ends up with the best of those
-that no slot before it took, whatever the order of the candidates.
+that no slot before it took, whatever the order of the candidates. Fingers are offered the ring
+alone: as friends besides they would be emptied, and offered again, for ever.
 
 Only those candidates are offered anything that `judging` finds to suit some slot.
 """
@@ -250,6 +251,8 @@ def find_seat(s: State, p: int, word: int, source: int, identifier: int, utility
     ring = s.params.ring_links
     if ring > 0 and (enter_ring(s, p, AFTER) or enter_ring(s, p, BEFORE)):
         return
+    if is_finger(s, p, handle_in(work.seat_word[hand])):
+        return
     for k in range(s.params.small_world_links):
         slot = 2 * ring + k
         if work.seat_word[slot] < 0:
@@ -260,6 +263,25 @@ def find_seat(s: State, p: int, word: int, source: int, identifier: int, utility
             swap_seats(s, slot, hand)
     if s.params.friend_links > 0:
         enter_friends(s, p)
+
+
+@rule
+def is_finger(s: State, p: int, handle: int) -> bool:
+    """Whether a peer is a neighbour in a slot that is not chosen for: a finger, host or guest.
+
+    That is asked where there are such slots, and others to choose for than those on the ring.
+    """
+    chosen = s.params.chosen_links
+    if s.links.shape[1] == chosen or chosen == 2 * s.params.ring_links:
+        return False
+    return bool(slot_of(s, p, handle) >= chosen)
+
+
+@rule
+def suits_ring(s: State, p: int, identifier: int) -> bool:
+    """Whether a place is as near as that of the farthest neighbour of one side of the ring."""
+    is_after = side_distance(s, p, AFTER, identifier) <= s.work.farthest[AFTER]
+    return bool(is_after or side_distance(s, p, BEFORE, identifier) <= s.work.farthest[BEFORE])
 
 
 @rule
@@ -351,7 +373,7 @@ def write_selection(s: State, p: int, words: Words, at: int) -> None:
         if work.seat_word[k] >= 0 and work.seat_source[k] != k:
             for w in range(size):
                 s.link_profile[p, k, w] = work.seat_profile[k, w]
-    empty_chosen_twice(s, p)
+    empty_fingers_on_ring(s, p)
     settle_ring(s, p)
 
 
@@ -368,14 +390,10 @@ def note_new_on_ring(s: State, p: int) -> None:
 
 
 @rule
-def empty_chosen_twice(s: State, p: int) -> None:
-    """Nobody is a neighbour twice: fingers give way to the ring, friends and others to fingers.
-
-    Without a finger there would be none of the levels above it, while one friend is as another.
-    """
+def empty_fingers_on_ring(s: State, p: int) -> None:
+    """Nobody is a neighbour twice: who has got a place on the ring is no finger any more."""
     for f in range(s.params.chosen_links, s.links.shape[1]):
-        for k in range(s.params.chosen_links):
-            is_same = handle_in(s.links[p, k]) == handle_in(s.links[p, f])
-            if is_same and s.links[p, k] >= 0:
-                s.links[p, f if k < 2 * s.params.ring_links else k] = -1
+        for k in range(2 * s.params.ring_links):
+            if handle_in(s.links[p, k]) == handle_in(s.links[p, f]) and s.links[p, k] >= 0:
+                s.links[p, f] = -1
                 break

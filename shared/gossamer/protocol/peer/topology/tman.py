@@ -51,11 +51,13 @@ from gossamer.protocol.peer.topology.consistency import stir_if_inconsistent
 from gossamer.protocol.peer.topology.sampling_records import SAMPLING
 from gossamer.protocol.peer.topology.selection import (
     begin_selection,
+    is_finger,
     offer_links,
     offer_received,
     offer_sample,
     sampled_word,
     set_targets,
+    suits_ring,
     write_selection,
 )
 from gossamer.protocol.peer.topology.utility import (
@@ -216,9 +218,11 @@ def is_news(s: State, p: int, word: int, profile: Any, at: int, utility: float) 
 
 @rule
 def is_newcomer(s: State, p: int, word: int, identifier: int) -> bool:
-    """Whether somebody who is no neighbour may become one."""
+    """Whether somebody who has none of the chosen slots may get one."""
     is_own = handle_in(word) == s.sampler.handle[p]
-    return not (word < 0 or is_own or is_refused(s, p, word, identifier))
+    if word < 0 or is_own or is_refused(s, p, word, identifier):
+        return False
+    return suits_ring(s, p, identifier) or not is_finger(s, p, handle_in(word))
 
 
 @rule

@@ -10,7 +10,7 @@ import pytest
 
 from gossamer.protocol.peer.record_table import records
 from gossamer.protocol.peer.settings.presets import finger_levels_for
-from gossamer.protocol.peer.state.state import MALFORMED
+from gossamer.protocol.peer.state.state import INSTALLS_SOON, MALFORMED
 from support.draws import larger
 from support.overlays import HANDLE, SMALL, Hosts, record
 
@@ -74,6 +74,17 @@ def test_friends_give_way_to_fingers() -> None:
     for p in range(nodes):
         linked = [word & HANDLE for word in hosts.state.links[p].tolist() if word >= 0]
         assert len(linked) == len(set(linked))
+
+
+def test_whoever_is_a_finger_is_no_candidate_for_a_friend() -> None:
+    """Else it would be chosen, and dropped at once, whenever somebody tells of it."""
+    hosts = ring_with_fingers(16, friend_links=16, rest_rounds=8, suspect_rounds=2)
+    hosts.rounds(25)
+    before = hosts.state.links & HANDLE
+    hosts.state.rest[:, INSTALLS_SOON] = 0
+    hosts.rounds(5)
+    assert np.array_equal(hosts.state.links & HANDLE, before)
+    assert not hosts.state.rest[:, INSTALLS_SOON].any(), "links were selected anew"
 
 
 @pytest.mark.parametrize("nodes", [2, 3, 5, 7])
