@@ -15,7 +15,7 @@ the addresses of roots, each of an event's hops to the root is Pastry's; events 
 the way there are sent another way (as in MSPastry); nodes with many children do not pass any on.
 """
 
-from pastry import Pastry, next_hop
+from pastry import MOST_HOPS, Pastry, next_hop
 
 import gossamer.sim as gs
 
@@ -73,8 +73,10 @@ class Scribe(gs.PubSub):
             if place == self.children:
                 return
             self.child[me, place], self.topic_of[me, place] = sender, topic
-        if not self.joined[me, topic] or self.parent[me, topic] == sender:
+        if not self.joined[me, topic]:
             join(self, me, net, topic)
+        elif self.parent[me, topic] == sender:
+            self.parent[me, topic] = -1  # two that lead to each other: another way next round
 
     def on_prune(self, me, net, sender, topic):
         remove_child(self, me, child_place(self, me, topic, sender))
@@ -201,7 +203,7 @@ def remove_child(self, me, place):
 def climb(self, me, net, event, hops, values):
     """Pass an event on towards the root of its topic, and keep it in case it comes back."""
     to = next_hop(self.pastry, me, key_of(cell_of(self, values[0])))
-    if to == me:
+    if to == me or hops == MOST_HOPS:  # tables of newcomers may lead in circles
         spread(self, me, net, -1, event, hops, 0, values)
         return
     place = self.turn[me] % self.pending

@@ -205,6 +205,20 @@ PAPERS: Final = {
         texts=("report.md",),
         golden=False,
     ),
+    "rivals": Paper(
+        claims=numbered("R", 5),
+        tables=("points", "load"),
+        plots=("costs", "control"),
+        texts=("report.md",),
+        golden=False,
+        # At a tenth of the size, with one seed.
+        bands={
+            ("R1", "least hit ratio of kindred"): (1, 1),
+            ("R1", "least hit ratio of mercury"): (1, 1),
+            ("R3", "overhead over that of the best rival"): (0, 1.5),
+            ("R5", "hops over the bound"): (1, 6),
+        },
+    ),
 }
 Reproduce = Callable[[str], Path]
 

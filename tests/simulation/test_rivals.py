@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import gossamer.sim as gs
+from gossamer.sim.figures.rivals.studies import least_hops
 from gossamer.sim.results.results import result_hash
 from gossamer.sim.studies.peers.inputs.own_workload import workload_of
 from gossamer.sim.studies.peers.measuring.records import SystemRecord
@@ -179,6 +180,16 @@ def test_most_deliveries_are_made_while_nodes_come_and_go(
 
 
 @pytest.mark.campaign
+def test_nodes_that_lead_to_each_other_do_not_subscribe_for_ever() -> None:
+    """In a crowd of newcomers tables are wrong, so that two may be each other's next hop."""
+    churn = gs.Churn(trace=ROOT / "traces" / "flash_crowd.avt.gz", end_s=2 * 3600.0)
+    events = gs.Events(per_round=1, warm_up_rounds=20)
+    asked = scenario(SCRIBE, {}, churn=churn, rounds=None, round_s=60.0, events=events)
+    found = finished(asked).record().events
+    assert found["delivered"].sum() > 0.9 * found["expected"].sum()
+
+
+@pytest.mark.campaign
 @pytest.mark.parametrize("protocol", [SCRIBE, GOSSIPSUB, MERCURY, PLUMTREE])
 @pytest.mark.parametrize("engine", ["cycle", "event"])
 def test_runs_that_are_interrupted_are_the_same(protocol: str, engine: str, tmp_path: Path) -> None:
@@ -187,6 +198,13 @@ def test_runs_that_are_interrupted_are_the_same(protocol: str, engine: str, tmp_
     asked = scenario(protocol, {}, engine=engine, **common)
     whole = result_hash(simulate(asked))
     assert result_hash(simulated_in_parts(asked, tmp_path, 9, threads=1)) == whole
+
+
+@pytest.mark.parametrize(("wanting", "degree", "hops"), [(3, 3, 1.0), (9, 3, 5 / 3), (5, 1, 3.0)])
+def test_the_fewest_hops_are_those_of_the_broadest_tree(
+    wanting: int, degree: float, hops: float
+) -> None:
+    assert least_hops(np.array([wanting]), degree) == pytest.approx(hops)
 
 
 def test_the_example_reads() -> None:

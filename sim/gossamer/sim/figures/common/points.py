@@ -99,7 +99,17 @@ class Outcome:
 
 
 def measure(point: Point) -> Outcome:
-    """Run one point.
+    """Run one point, and measure it.
+
+    Raises:
+        ScenarioError, CapacityError: as `simulate`.
+    """
+    record = simulate(point.scenario, execution=Execution(workers=1)).systems[point.system]
+    return measure_record(point, record)
+
+
+def measure_record(point: Point, record: SystemRecord, further: Sequence[str] = ()) -> Outcome:
+    """What a run of a point measured.
 
     Beside the measures of a summary there are: ``messages_per_event``; ``lookup_hops``, the mean
     way from publisher to rendezvous node; ``merged`` and ``refused``, table entries that were
@@ -107,18 +117,19 @@ def measure(point: Point) -> Outcome:
     load and with more than 60 %; ``in_degree_mean`` and ``in_degree_max``, links to a node; and
     ``feasible_hit_ratio``, see there.
 
-    Raises:
-        ScenarioError, CapacityError: as `simulate`.
+    Args:
+        point: what was run.
+        record: of its system.
+        further: names of measures of a summary that others do without.
     """
-    record = simulate(point.scenario, execution=Execution(workers=1)).systems[point.system]
     summary = summarise_system(record)
-    measures = {name: float(summary[name]) for name in _MEASURES}
+    measures = {name: float(summary[name]) for name in (*_MEASURES, *further)}
     load = np.sort(record.nodes["load"])
     measures |= {
         "messages_per_event": measures["received"] / max(measures["events"], 1.0),
         "lookup_hops": measures["path_length_mean"] - measures["tree_length_mean"],
-        "merged": float(record.totals["merged_subscriptions"]),
-        "refused": float(record.totals["refused_subscriptions"]),
+        "merged": float(record.totals.get("merged_subscriptions", 0)),
+        "refused": float(record.totals.get("refused_subscriptions", 0)),
         **load_shares(load),
         "in_degree_mean": float(record.nodes["in_degree"].mean()),
         "in_degree_max": float(record.nodes["in_degree"].max()),
