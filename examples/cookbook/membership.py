@@ -20,7 +20,10 @@ def learn(self, me, net, nodes):
 
 @gs.rule
 def member(self, me, but):
-    """A random node that is not known to have failed, and is not ``but``."""
+    """A random node that is not known to have failed, nor is ``but``; me where nobody is left."""
+    left = self.nodes - 1 - gs.count_in(self.failed[me]) + gs.holds(self.failed[me], me)
+    if left <= (but >= 0):
+        return me
     node = gs.draw_other(self, me)
     while node == but or gs.holds(self.failed[me], node):
         node = gs.draw_other(self, me)

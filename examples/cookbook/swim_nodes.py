@@ -15,8 +15,7 @@ class Swim(gs.Node):
     period = gs.Timer(rounds=1, phase=0)
 
     def __init__(self):
-        self.told = {}  # by failed node, how often
-        self.target, self.declared = None, 0
+        self.told, self.target, self.declared = {}, None, 0  # told: by failed node, how often
 
     @gs.control(once=FAILURE)
     def fail(cls, run):
@@ -56,6 +55,8 @@ class Swim(gs.Node):
                 self.log(Learned(node))
 
     def member(self, but=None):
+        if self.nodes - 1 - len(self.told) + (self.me in self.told) <= (but is not None):
+            return self.me
         node = self.draw_other()
         while node == but or node in self.told:
             node = self.draw_other()
@@ -72,8 +73,7 @@ class Swim(gs.Node):
 
     @gs.measure("known", better="higher")
     def known(cls, run):
-        pairs = run.alive.sum() * (~run.alive).sum()
-        return sum(map(len, rounds_learned(run))) / max(pairs, 1)
+        return sum(map(len, rounds_learned(run))) / max(run.alive.sum() * (~run.alive).sum(), 1)
 
     @gs.measure("declared", better="lower")
     def declared_failed(cls, run):

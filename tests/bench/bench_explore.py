@@ -44,7 +44,7 @@ class Passing(gs.Protocol):
     @gs.rule
     def all_are_small(self, alive: Any) -> Any:
         """No number is beyond the greatest."""
-        for node in range(self.nodes):
+        for node in range(len(self.last)):
             for place in range(KEPT):
                 if alive[node] and self.last[node, place] >= NUMBERS:
                     return False

@@ -40,32 +40,32 @@ class Everybody(gs.Protocol):
 # What protocols promise: in every state, or once nothing is under way any more.
 
 
-def mass_is_kept(self: Any, alive: Any) -> bool:
+def mass_is_kept(self: Any, alive: Any) -> Any:
     """Weights add up to one a node."""
     return abs(self.weight.sum() - self.nodes) < 1e-9
 
 
-def mean_is_kept(self: Any, alive: Any) -> bool:
+def mean_is_kept(self: Any, alive: Any) -> Any:
     """The mean is what it was at first."""
     return abs(self.value.mean() - (self.nodes - 1) / 2) < 1e-9
 
 
-def nobody_goes_on_in_vain(self: Any, alive: Any) -> bool:
+def nobody_goes_on_in_vain(self: Any, alive: Any) -> Any:
     """Who still pushes had fewer than k useless pushes in a row."""
     return (self.useless[self.hot] < self.k).all()
 
 
-def one_is_infected(self: Any, alive: Any) -> bool:
+def one_is_infected(self: Any, alive: Any) -> Any:
     """Who infects another one recovers, where beta and gamma are 1."""
     return (self.health == 1).sum() <= 1
 
 
-def failures_are_known(self: Any, alive: Any) -> bool:
+def failures_are_known(self: Any, alive: Any) -> Any:
     """Everybody who is up knows who has failed."""
     return all((self.failed[alive] == row).any(axis=1).all() for row in np.flatnonzero(~alive))
 
 
-def nobody_is_slandered(self: Any, alive: Any) -> bool:
+def nobody_is_slandered(self: Any, alive: Any) -> Any:
     """Nobody who is up is taken for failed; that needs time-outs, which have no order here."""
     for node in range(self.nodes):
         for place in range(len(self.failed[node])):
@@ -75,24 +75,24 @@ def nobody_is_slandered(self: Any, alive: Any) -> bool:
     return True
 
 
-def neighbours_are_mutual(self: Any, alive: Any) -> bool:
+def neighbours_are_mutual(self: Any, alive: Any) -> Any:
     """Who is a neighbour has the other one for a neighbour."""
     holds = (self.active[:, :, None] == np.arange(self.nodes)).any(axis=1)
     return (holds == holds.T).all()
 
 
-def news_go_once_around(self: Any, alive: Any) -> bool:
+def news_go_once_around(self: Any, alive: Any) -> Any:
     """What is heard has come by a way without loops."""
     return (self.hops < self.nodes).all()
 
 
-def knowing_is_mutual(self: Any, alive: Any) -> bool:
+def knowing_is_mutual(self: Any, alive: Any) -> Any:
     """Whom a node knows, and who is thus asked, knows the node, where buckets have room."""
     holds = (self.table[:, :, None] == np.arange(self.nodes)).any(axis=1)
     return (holds == holds.T).all()
 
 
-def fingers_are_as_far(self: Any, alive: Any) -> bool:
+def fingers_are_as_far(self: Any, alive: Any) -> Any:
     """Finger j is from 2^j to 2^(j + 1) ahead."""
     places = gs.mix_many(0, np.arange(self.nodes), 0) >> 62 - BITS
     for node, finger in np.ndindex(self.nodes, BITS):
@@ -102,12 +102,12 @@ def fingers_are_as_far(self: Any, alive: Any) -> bool:
     return True
 
 
-def lookups_take_hops(self: Any, alive: Any) -> bool:
+def lookups_take_hops(self: Any, alive: Any) -> Any:
     """A lookup for another node takes a hop at least."""
     return (self.hops >= self.found).all()
 
 
-def nearest_come_first(self: Any, alive: Any) -> bool:
+def nearest_come_first(self: Any, alive: Any) -> Any:
     """Nodes are sorted by how far they are on the torus."""
     side = round(self.nodes**0.5)
     for node, row in enumerate(self.near):
@@ -140,13 +140,13 @@ class Planted:
     files: tuple[str, ...]
     protocol: str
     nodes: int
-    promise: Callable[[Any, Any], bool]
+    promise: Callable[[Any, Any], Any]
     eventual: bool
     fault: tuple[str, str]
     smaller: Mapping[str, str] = {}
     settings: Mapping[str, Any] = {}
     bounds: Mapping[str, Any] = {}
-    assumed: Callable[[Any, Any], bool] | None = None
+    assumed: Callable[[Any, Any], Any] | None = None
     known: int = 1
 
     def write(self, folder: Path, *, faulty: bool) -> str:
@@ -165,11 +165,12 @@ class Planted:
             declared[self.assumed] = "gs.assumption"
         own = ""
         for function, decorator in declared.items():
-            source = inspect.getsource(function).replace(": Any", "").replace(" -> bool", "")
+            source = inspect.getsource(function).replace(": Any", "").replace(" -> Any", "")
             rule = "@gs.rule\n" * (decorator == "gs.assumption")
             own += _indented(f"\n@{decorator}\n{rule}{source}")
         text = re.sub(rf"^class {self.protocol}\(.*:\n", rf"\g<0>{own}", text, flags=re.M)
-        file = folder / f"{self.files[-1]}{'_faulty' * faulty}.py"
+        # A module of each name is loaded once.
+        file = folder / f"{self.files[-1]}_{folder.name}{'_faulty' * faulty}.py"
         file.write_text(text.replace("{known}", str(self.known)), encoding="utf-8")
         return f"{file}:{self.protocol}"
 

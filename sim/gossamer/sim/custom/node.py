@@ -14,11 +14,10 @@ ways does the same, record by record.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from gossamer.sim.custom.language.context import TICKS_A_SECOND
 from gossamer.sim.custom.language.declarations import (
-    Declarations,
     ProtocolType,
     check_declared,
     check_node,
@@ -44,12 +43,10 @@ class Node(metaclass=ProtocolType):
     A call of a class, such as ``Rumor(fanout=2)``, is the protocol with these settings.
 
     Attributes:
-        declared: what the class declares.
         me: the row of this node, from 0 on.
         nodes: how many there are, up or not.
     """
 
-    declared: ClassVar[Declarations]
     me: int
     nodes: int
     _host: Any
@@ -62,7 +59,7 @@ class Node(metaclass=ProtocolType):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        cls.declared = declarations_of(cls, Node, _SPECIAL)
+        cls._declarations = declarations_of(cls, Node, _SPECIAL)
         if cls.declared.columns:
             name = next(iter(cls.declared.columns))
             raise cls.declared.error(name, None, "an attribute set in __init__", "a column")

@@ -18,7 +18,7 @@ import functools
 import inspect
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -51,12 +51,7 @@ class Protocol(metaclass=ProtocolType):
     """Base class of protocols that are written as rules; see the module.
 
     A call of a class, such as ``Rumor(fanout=2)``, is the protocol with these settings.
-
-    Attributes:
-        declared: what the class declares.
     """
-
-    declared: ClassVar[Declarations]
 
     if TYPE_CHECKING:  # that classes take their settings is not seen in their type
 
@@ -64,7 +59,7 @@ class Protocol(metaclass=ProtocolType):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        cls.declared = declarations_of(cls, Protocol)
+        cls._declarations = declarations_of(cls, Protocol)
         check_declared(cls.declared, Protocol)
         check_annotations(cls.declared)
         _check(cls.declared)

@@ -85,7 +85,12 @@ class ConfiguredProtocol:
 class ProtocolType(type):
     """The type of classes of protocols: nodes are made by whoever runs them, not by a call."""
 
-    declared: Declarations
+    _declarations: Declarations
+
+    @property
+    def declared(cls) -> Declarations:
+        """What the class declares, whatever it calls one of its columns."""
+        return cls._declarations
 
     def __call__(cls, **settings: Any) -> ConfiguredProtocol:
         """The protocol with these settings; raises `ScenarioError` about what it has not."""
@@ -140,11 +145,18 @@ def _collect(found: Declarations, owner: type) -> None:
     for name, value in vars(owner).items():
         for kind, kept in _KEPT:
             if isinstance(value, kind):
+                _forget(found, name)
                 getattr(found, kept)[name] = value
         if inspect.isfunction(value) and name.startswith("on_"):
             found.handlers[name.removeprefix("on_")] = value
         if name in annotations and not name.startswith("_"):
             found.settings |= _setting_of(found, name, value, annotations[name])
+
+
+def _forget(found: Declarations, name: str) -> None:
+    """What a class above declared under a name, of whatever kind, is declared anew."""
+    for kept in (*(kept for _, kept in _KEPT), "settings"):
+        getattr(found, kept).pop(name, None)
 
 
 def _setting_of(found: Declarations, name: str, value: Any, annotation: Any) -> dict[str, Setting]:

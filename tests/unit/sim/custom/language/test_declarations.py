@@ -309,3 +309,18 @@ def test_what_is_declared_may_have_an_annotation() -> None:
 
     declared = (Own.declared.columns, Own.declared.samplers, Own.declared.settings)
     assert [list(one) for one in declared] == [["seen"], ["peers"], ["k"]]
+
+
+def test_what_a_class_declares_anew_is_not_what_the_one_above_declared() -> None:
+    class Above(Protocol):
+        declared = column(int)  # a name as any other
+        known = Sampler("newscast", view_size=4)
+        near = column(int, 3)
+
+    class Below(Above):
+        known = column(float)
+        near = Sampler("cyclon", view_size=8)
+
+    assert Above.declared.columns.keys() == {"declared", "near"}
+    assert Below.declared.columns.keys() == {"declared", "known"}
+    assert Below.declared.samplers.keys() == {"near"}
