@@ -20,7 +20,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import psutil
 import pytest
 
 from gossamer.client import RefusedByNodeError, connect, links
@@ -36,6 +35,7 @@ from support.node_processes import (
     wait_for_line,
     wait_for_log,
 )
+from support.waiting import started_by
 
 
 def test_what_is_typed_wrong_is_answered_in_one_sentence(one_node: Shell) -> None:
@@ -250,8 +250,7 @@ def add_setting(shell: Shell, folder: str, table: str, line: str) -> None:
 
 def test_a_peer_that_ends_is_named_and_the_others_go_on(shell: Shell) -> None:
     with two_peers(shell) as nodes:
-        children = psutil.Process(nodes.pid).children()
-        (peer2,) = [child for child in children if "demo/peer2" in child.cmdline()]
+        (peer2,) = started_by(nodes.pid, "demo/peer2")
         peer2.kill()
         told = wait_for_log(nodes, "a peer is lost")
         assert (told["folder"], told["left"]) == ("demo/peer2", "demo/peer1")

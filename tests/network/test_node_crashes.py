@@ -26,7 +26,7 @@ from support.installed_command import install, refused
 from support.node_fleets import QUICK, Fleet, Follower, Publisher, running_fleet, until
 from support.node_processes import PATIENCE_S, Shell, end, wait_for_line
 from support.replays import short_plan
-from support.waiting import running
+from support.waiting import running, started_by
 
 REPAIR_S = 30.0
 
@@ -279,13 +279,7 @@ CUT = ("--set", "churn.end_s=2400", "--set", "events.warm_up_rounds=25")
 
 
 def workers(of: int) -> list[psutil.Process]:
-    found = []
-    for child in psutil.Process(of).children(recursive=True):
-        # Others end meanwhile, or wait for their parent to look.
-        with suppress(psutil.NoSuchProcess):
-            if "gossamer.replay.worker" in child.cmdline():
-                found.append(child)
-    return found
+    return started_by(of, "gossamer.replay.worker")
 
 
 def wait_for_end(processes: list[psutil.Process]) -> None:

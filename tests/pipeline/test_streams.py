@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-import psutil
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
@@ -24,6 +23,7 @@ from gossamer.spark.storage.lineage import read_lineage
 from gossamer.spark.stream import due, following
 from support import spark_processes
 from support.spark_results import windows_in
+from support.waiting import started_by
 
 SCHEMA = {
     "symbol": {"type": "string", "minimum": ""},
@@ -215,8 +215,7 @@ def test_the_end_of_java_is_told_in_a_sentence(tmp_path: Path) -> None:
     def end_java(process: subprocess.Popen[str]) -> None:
         # What is due is found by Python, whose tasks send Java counts.
         spark_processes.wait_in(process, lambda: any(out.glob("windows/*/_SUCCESS")))
-        started = psutil.Process(process.pid).children(recursive=True)
-        (java,) = [one for one in started if one.name() == "java"]
+        (java,) = started_by(process.pid, "pyspark-shell")
         java.kill()
 
     done = spark_processes.run_spark_meanwhile(

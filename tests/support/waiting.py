@@ -11,12 +11,23 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import attrs
+import psutil
 import trio
 import trio.testing
 
 PATIENCE_S = 300
 # Between two looks: on a clock that runs, and on one that jumps, where each look takes time.
 POLL_S, JUMPING_POLL_S = 0.01, 0.05
+
+
+def started_by(process: int, word: str) -> list[psutil.Process]:
+    """What descends from a process, with a word in its command line; others may end meanwhile."""
+    found = []
+    for one in psutil.Process(process).children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            if any(word in part for part in one.cmdline()):
+                found.append(one)
+    return found
 
 
 async def eventually(condition: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
