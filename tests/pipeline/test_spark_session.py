@@ -12,6 +12,7 @@ import threading
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Final, Self
+from unittest.mock import Mock
 
 import pyarrow.parquet as pq
 import pytest
@@ -24,11 +25,14 @@ from gossamer.sim.errors import ScenarioError, SimulationError
 from gossamer.spark import errors, gateway, jobs
 from gossamer.spark.configuration import (
     configure_running,
+    links_of,
     log_level_of,
+    make_log_folder,
     memory_of,
     option_of,
     options_at_start,
     python_of,
+    shown_options,
 )
 from gossamer.spark.masters import check_is_connect, check_is_master, check_reachable
 from gossamer.spark.session import SessionSettings, spark_session
@@ -138,13 +142,13 @@ def test_who_is_no_master_is_known_at_once(session: Any, monkeypatch: pytest.Mon
         patch.setattr(masters, "_QUICK", hasty)
         silent = f"spark://127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(SimulationError, match="whoever answers there is no master, or one of"):
-            check_is_master(java, silent, {})
+            check_is_master(silent, {})
     started = java.org.apache.spark.deploy.master.Master.startRpcEnvAndEndpoint
     master = started("127.0.0.1", 0, 0, conf)._1()
     try:
         address = master.address().toSparkURL()
         for one in (address, f"{address},127.0.0.1:{node_processes.free_ports(1)}", "yarn"):
-            check_is_master(java, one, {})
+            check_is_master(one, {})
     finally:
         master.shutdown()
 
@@ -232,6 +236,43 @@ def test_a_session_is_small_and_keeps_to_its_own_folder(tmp_path: Path) -> None:
     java = "spark.driver.extraJavaOptions"
     more = options_at_start(SessionSettings(options={"spark.x": "1", java: "-Da=b"}), tmp_path)
     assert (more["spark.x"], more[java]) == ("1", f"{options[java]} -Da=b")
+
+
+def test_pages_and_event_log_are_shown_where_they_are(tmp_path: Path) -> None:
+    log = tmp_path / "of spark" / "log"
+    options = shown_options(pages=True, event_log=str(log))
+    assert options == {
+        "spark.ui.enabled": "true",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": log.as_uri(),
+    }
+    assert shown_options(pages=False, event_log=None) == {}
+    assert shown_options(pages=False, event_log="s3a://b/l")["spark.eventLog.dir"] == "s3a://b/l"
+    assert options_at_start(SessionSettings(options=options), tmp_path).items() >= options.items()
+    assert not log.exists()  # until Spark starts, so that what is refused leaves nothing
+    make_log_folder(options)
+    assert log.is_dir()
+    context = Mock(uiWebUrl="http://localhost:4040", applicationId="local-1")
+    context.getConf.return_value = options
+    assert links_of(Mock(sparkContext=context), options) == [
+        "Spark's pages are at http://localhost:4040",
+        f"the event log of local-1 is in {log.as_uri()}",
+    ]
+    # A session that is joined may have pages that nobody asked for.
+    assert links_of(Mock(sparkContext=context), {}) == []
+
+
+@pytest.mark.campaign
+@spark_processes.needs_spark
+def test_a_command_keeps_an_event_log(tmp_path: Path) -> None:
+    made = ("workload", "churn", "--subscriptions", "20", "--out", str(tmp_path / "w"))
+    watched = ("--ui", "--event-log", str(tmp_path / "log"), "--memory", "1g")
+    done = spark_processes.run_spark_command(*made, *watched)
+    assert done.returncode == 0, done.stderr
+    pages, log = spark_processes.sentences(done.stderr)
+    assert re.fullmatch(r"gossamer: Spark's pages are at http://.*:\d+", pages)
+    (application,) = re.findall(r"the event log of (\S+) is in file:///", log)
+    assert [path for path in (tmp_path / "log").iterdir() if application in path.name]
 
 
 def test_what_spark_submit_decided_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 - `session` makes or joins a Spark session with the options of `configuration`; `gateway` finds a
   Java, starts and ends it; `masters` asks whether a master answers first, and waits for workers
+- `internals`: all that is used of Spark beyond what it promises; `repeating`: again and again
 - `jobs` makes one sentence of what fails (`errors`), `handover` brings results of tasks through
   storage
 - `shipping` packs what executors need, sends it, compares versions

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import psutil
 
+from gossamer.command.paths import foreign_storage, local_path
 from gossamer.sim.errors import ScenarioError
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ _ATTEMPTS: Final = 3
 _PYTHON: Final = "spark.pyspark.python"
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _HADOOP: Final = "spark.hadoop."
+_PAGES: Final = "spark.ui.enabled"
+_LOG: Final = "spark.eventLog.enabled"
+_LOG_FOLDER: Final = "spark.eventLog.dir"
 # Of the Java that `spark-submit` has started by the time that we are asked.
 _OF_STARTED_JAVA: Final = (
     _JAVA_OPTIONS,
@@ -93,7 +97,7 @@ def options_at_start(settings: SessionSettings, folder: Path) -> dict[str, str]:
         ),
         "spark.local.dir": str(folder / "scratch"),
         "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
-        "spark.ui.enabled": "false",
+        _PAGES: "false",
     }
     if settings.is_local:
         found |= {
@@ -152,6 +156,43 @@ def _memory_bytes(settings: SessionSettings) -> int:
         return settings.memory_bytes
     quarter = int(psutil.virtual_memory().total) // 4
     return min(max(quarter, _GIB), 4 * _GIB)
+
+
+# What shows people what a session does.
+
+
+def shown_options(pages: bool, event_log: str | None) -> dict[str, str]:
+    """Options of Spark by which it serves its pages, and keeps its event log in a folder.
+
+    Args:
+        pages: whether it serves them.
+        event_log: a path or URL; None: no log.
+    """
+    found = {_PAGES: "true"} if pages else {}
+    if event_log is None:
+        return found
+    if foreign_storage(event_log) is None:
+        event_log = Path(local_path(event_log)).absolute().as_uri()
+    return found | {_LOG: "true", _LOG_FOLDER: event_log}
+
+
+def make_log_folder(options: Mapping[str, str]) -> None:
+    """Make the folder of the event log, which Spark does not, where it is on this machine."""
+    place = options.get(_LOG_FOLDER, "")
+    if place.startswith("file:///"):
+        Path(local_path(place)).mkdir(parents=True, exist_ok=True)
+
+
+def links_of(session: Any, options: Mapping[str, str]) -> list[str]:
+    """Where people see what a session shows that was asked for by options, in sentences."""
+    found = []
+    if options.get(_PAGES) == "true":
+        found.append(f"Spark's pages are at {session.sparkContext.uiWebUrl}")
+    if options.get(_LOG) == "true":
+        context = session.sparkContext
+        place = context.getConf().get(_LOG_FOLDER)
+        found.append(f"the event log of {context.applicationId} is in {place}")
+    return found
 
 
 # Options of the command line that Spark would misunderstand in its own words.

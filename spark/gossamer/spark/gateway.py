@@ -16,6 +16,7 @@ import psutil
 
 from gossamer.command.extras import install_hint
 from gossamer.sim.errors import SimulationError
+from gossamer.spark import internals
 from gossamer.spark.errors import EXTRA
 from gossamer.spark.jobs import java_may_be_gone
 
@@ -29,16 +30,13 @@ def own_java() -> Iterator[None]:
 
     Left to itself it goes on until this process ends, with an environment that is gone by then.
     """
-    from pyspark import SparkContext
-
-    before = SparkContext._gateway
+    before = internals.has_gateway()
     try:
         yield
     finally:
-        gateway = SparkContext._gateway
-        started = getattr(gateway, "proc", None)  # None of a Java that another process started
-        if before is None and gateway is not None and started is not None:
-            SparkContext._gateway = SparkContext._jvm = None
+        gateway = None if before else internals.taken_gateway()
+        if gateway is not None:
+            started = gateway.proc
             with java_may_be_gone():
                 gateway.shutdown()
             with suppress(BrokenPipeError):
@@ -61,25 +59,19 @@ def start_java(options: Mapping[str, str], complaints: Path | None) -> None:
     Raises:
         RuntimeError: it ended at once; the message is what it said.
     """
-    from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkRuntimeError
-    from pyspark.java_gateway import launch_gateway
 
-    if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
+    if internals.has_gateway() or "PYSPARK_GATEWAY_PORT" in os.environ:
         return
-    conf = SparkConf()
-    for key, value in options.items():
-        conf.set(key, value)
     with _ended_at_interrupts():
         if complaints is None:
-            SparkContext._ensure_initialized(gateway=launch_gateway(conf))
+            internals.begin_gateway(options, {})
             return
         with complaints.open("wb") as stream:
             try:
-                gateway = launch_gateway(conf, {"stderr": stream})
+                internals.begin_gateway(options, {"stderr": stream})
             except PySparkRuntimeError as error:
                 raise RuntimeError(_last_words(complaints) or str(error)) from error
-        SparkContext._ensure_initialized(gateway=gateway)
 
 
 @contextmanager

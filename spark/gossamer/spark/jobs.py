@@ -6,7 +6,6 @@ import errno
 import os
 import re
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,35 +18,19 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from gossamer.command.signals import interrupt_behind
 from gossamer.sim.commands.progress import ProgressLines
 from gossamer.sim.errors import SimulationError
+from gossamer.spark import internals as words
 from gossamer.spark.errors import NO_WORKERS, ClusterLost, JobError, WorkerLost
 from gossamer.spark.handover import unseen_sentence
+from gossamer.spark.repeating import repeated
 
 _LOOKING_S: Final = 0.3
 
 _OWN_ERROR: Final = re.compile(r"gossamer\.[\w.]+(?:Error|Lost|Missing): ([^\n]+)")
 _UNSEEN: Final = re.compile(r"gossamer\.spark\.errors\.ClusterLost: ([^\n]+)")
-_NOT_THERE: Final = re.compile(r"FILE_NOT_EXIST|FileNotFoundException")
-_TOO_LARGE: Final = re.compile(r"bigger than spark\.driver\.maxResultSize")
 # The last line of a traceback of a task.
 _RAISED: Final = re.compile(r"^\s*((?:OSError|[A-Z]\w*(?:Error|Exception|Interrupt)): .*)$", re.M)
 _LONGEST: Final = 400
-_NO_PROGRAM: Final = re.compile(r'Cannot run program "([^"]+)"')
-_FILE: Final = re.compile(r"file:/+(\S+?\.parquet)")
-_LOST: Final = re.compile(
-    r"Python worker exited unexpectedly|ExecutorLostFailure|worker lost|"
-    r"Connect(ion|Exception).{0,40}(refused|reset)",
-    re.IGNORECASE,
-)
-_GONE: Final = re.compile(
-    r"SparkContext (was|has been) (shut ?down|stopped)|stopped SparkContext|"
-    r"masters are unresponsive|Master removed our application|"
-    r"Answer from Java side is empty|Error while (sending|receiving)",
-    re.IGNORECASE,
-)
 _NO_WORKERS: Final = re.compile(rf"{NO_WORKERS} for [\d.]+ seconds")
-_DAMAGED: Final = re.compile(
-    r"FAILED_READ_FILE|is not a Parquet file|CANNOT_READ_FILE_FOOTER|[Cc]orrupt|ParquetDecoding"
-)
 
 
 @contextmanager
@@ -121,26 +104,26 @@ def explained(what: str, error: BaseException) -> JobError:
     own = _OWN_ERROR.findall(text)
     if own:
         return JobError(f"{what}: {own[-1].strip()}")
-    if "No space left on device" in text:
+    if words.FULL in text:
         return JobError(f"{what}: no space is left on the device")
     if "OutOfMemoryError" in text or re.search(r"\bMemoryError\b", text):
         return JobError(f"{what}: the memory does not suffice; give Spark more with --memory")
-    if _TOO_LARGE.search(text):
+    if words.TOO_LARGE.search(text):
         expected = "expected less, or --conf spark.driver.maxResultSize=SIZE with --memory"
         return JobError(f"{what}: the results of tasks do not fit into Spark's memory, {expected}")
-    file = _FILE.search(text)
-    if file and _NOT_THERE.search(text):
+    file = words.FILE.search(text)
+    if file and words.NOT_THERE.search(text):
         folder = Path("/" + unquote(file[1]).lstrip("/")).parent
         return ClusterLost(f"{what}: {unseen_sentence(folder, 'a worker')}")
-    if _DAMAGED.search(text):
+    if words.DAMAGED.search(text):
         named = "/" + unquote(file[1]).lstrip("/") if file else "a file"
         return JobError(f"{what}: {named} is damaged, expected a whole Parquet table")
-    program = _NO_PROGRAM.search(text)
+    program = words.NO_PROGRAM.search(text)
     if program:
         return JobError(f"{what}: Spark cannot run the program {program[1]}, expected it on PATH")
-    if _GONE.search(text):
+    if words.GONE.search(text):
         return ClusterLost(f"{what}: the cluster ended the session, or is gone")
-    if _LOST.search(text) or isinstance(error, ConnectionError):
+    if words.LOST.search(text) or isinstance(error, ConnectionError):
         return WorkerLost(f"{what}: a worker was lost while it was at work")
     return JobError(f"{what}: {_essence(text) or type(error).__name__}")
 
@@ -151,7 +134,7 @@ def _essence(text: str) -> str:
     if raised:
         return str(raised[-1].strip()[:_LONGEST])
     lines = [line.strip().removeprefix(": ") for line in text.splitlines() if line.strip()]
-    if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
+    if len(lines) > 1 and lines[0].startswith(words.BRIDGE):
         del lines[0]  # the name that the bridge to Java has for what was called
     causes = [line for line in lines if line.startswith("Caused by: ")]
     chosen = causes[-1].removeprefix("Caused by: ") if causes else (lines or [""])[0]
@@ -176,15 +159,11 @@ def watched(session: Any, label: str) -> Iterator[None]:
     if tracker is None:
         yield
         return
-    over = threading.Event()
-    with _bar(label) if sys.stderr.isatty() else _lines(label) as show:
-        watcher = threading.Thread(target=_watch, args=(tracker, show, over))
-        watcher.start()
-        try:
-            yield
-        finally:
-            over.set()
-            watcher.join()
+    with (
+        _bar(label) if sys.stderr.isatty() else _lines(label) as show,
+        repeated(lambda: _look(tracker, show), _LOOKING_S),
+    ):
+        yield
 
 
 @contextmanager
@@ -215,13 +194,8 @@ def _tracker(session: Any) -> Any:
         return None
 
 
-def _watch(tracker: Any, show: Callable[[int, int], None], over: threading.Event) -> None:
+def _look(tracker: Any, show: Callable[[int, int], None]) -> None:
     with java_may_be_gone():
-        _look(tracker, show, over)
-
-
-def _look(tracker: Any, show: Callable[[int, int], None], over: threading.Event) -> None:
-    while not over.wait(_LOOKING_S):
         stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
         known = [stage for stage in stages if stage is not None]
         if known:

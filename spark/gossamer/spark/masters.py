@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import socket
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
+from gossamer.spark import internals
 from gossamer.spark.errors import NO_WORKERS, no_session
 from gossamer.spark.jobs import java_may_be_gone
+from gossamer.spark.repeating import repeated
 
 _DIALLING_S: Final = 5.0
 _ANSWERING: Final = "8s"
@@ -87,7 +88,7 @@ def _addresses(master: str) -> list[tuple[str, int]]:
     return found
 
 
-def check_is_master(java: Any, master: str, options: Mapping[str, str]) -> None:
+def check_is_master(master: str, options: Mapping[str, str]) -> None:
     """Ask, by the Java of the session to come, whether a standalone master answers.
 
     Spark registers with whoever accepts connections, three times for twenty seconds. Here one
@@ -95,7 +96,6 @@ def check_is_master(java: Any, master: str, options: Mapping[str, str]) -> None:
     classes any more nothing is asked.
 
     Args:
-        java: the bridge to Java.
         master: the address.
         options: of Spark, among which may be how connections are secured.
 
@@ -104,41 +104,15 @@ def check_is_master(java: Any, master: str, options: Mapping[str, str]) -> None:
     """
     if not master.startswith(f"{_STANDALONE}://"):
         return
-    from py4j.protocol import Py4JJavaError
-
     try:
-        asker = _asker(java, options)
+        asker = internals.asker({**options, **_QUICK})
     except Exception:  # other classes than those of Spark 4, which says so in many ways
         return
     try:
-        if not any(_is_master(java, asker, address) for address in _addresses(master)):
+        if not any(internals.is_master(asker, address) for address in _addresses(master)):
             raise no_session(master, f"where no session can be had ({NO_MASTER})")
-    except Py4JJavaError:
-        return
     finally:
         asker.shutdown()
-
-
-def _asker(java: Any, options: Mapping[str, str]) -> Any:
-    """An end of Spark's remote calls that asks only."""
-    conf = java.org.apache.spark.SparkConf(False)
-    for key, value in {**options, **_QUICK}.items():
-        conf.set(key, value)
-    manager = java.org.apache.spark.SecurityManager
-    # The defaults of its second and third parameter, as Scala calls them.
-    defaults = (getattr(manager, f"$lessinit$greater$default${place}")() for place in (2, 3))
-    secured = manager(conf, *defaults)
-    return java.org.apache.spark.rpc.RpcEnv.create("gossamer", "localhost", 0, conf, secured, True)
-
-
-def _is_master(java: Any, asker: Any, address: tuple[str, int]) -> bool:
-    from py4j.protocol import Py4JJavaError
-
-    try:
-        asker.setupEndpointRef(java.org.apache.spark.rpc.RpcAddress(*address), "Master")
-    except Py4JJavaError:
-        return False
-    return True
 
 
 # The workers of a cluster, watched: Spark itself waits without end for some to come.
@@ -158,14 +132,9 @@ def workers_watched(session: Any, patience_s: float) -> Iterator[None]:
     if context is None or context.master.startswith("local"):
         yield
         return
-    over = threading.Event()
-    watcher = threading.Thread(target=_look, args=(context, patience_s, over), daemon=True)
-    watcher.start()
-    try:
+    watcher = _Watcher(context, patience_s)
+    with repeated(watcher.look, _LOOKING_S):
         yield
-    finally:
-        over.set()
-        watcher.join()
 
 
 def _context(session: Any) -> Any:
@@ -175,24 +144,23 @@ def _context(session: Any) -> Any:
         return None
 
 
-def _look(context: Any, patience_s: float, over: threading.Event) -> None:
-    with java_may_be_gone():
-        _watch(context, patience_s, over)
+class _Watcher:
+    """Cancels the jobs of a cluster that has had no worker for too long."""
 
+    def __init__(self, context: Any, patience_s: float) -> None:
+        self._context, self._patience_s = context, patience_s
+        self._missed_since: float | None = None
 
-def _watch(context: Any, patience_s: float, over: threading.Event) -> None:
-    java = context._jsc.sc()
-    missed_since: float | None = None
-    while not over.wait(_LOOKING_S):
-        if java.isStopped():
-            return
-        jobs = list(context.statusTracker().getActiveJobsIds())
-        # The driver is one of those that Spark counts.
-        if not jobs or len(java.statusTracker().getExecutorInfos()) > 1:
-            missed_since = None
-            continue
-        now = time.monotonic()
-        missed_since = now if missed_since is None else missed_since
-        if now - missed_since >= patience_s:
-            for job in jobs:
-                java.cancelJob(job, f"{NO_WORKERS} for {patience_s:g} seconds")
+    def look(self) -> None:
+        """See whether there are workers, where there are jobs."""
+        with java_may_be_gone():
+            jobs = list(self._context.statusTracker().getActiveJobsIds())
+            if not jobs or internals.has_workers(self._context):
+                self._missed_since = None
+                return
+            now = time.monotonic()
+            if self._missed_since is None:
+                self._missed_since = now
+            if now - self._missed_since >= self._patience_s:
+                reason = f"{NO_WORKERS} for {self._patience_s:g} seconds"
+                internals.cancel_jobs(self._context, jobs, reason)

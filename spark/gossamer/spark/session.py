@@ -34,12 +34,14 @@ from gossamer.spark.configuration import (
     check_nothing_is_asked,
     configure_running,
     is_submitted,
+    make_log_folder,
     options_at_start,
     python_of,
     remote_of,
 )
 from gossamer.spark.errors import CONNECT, EXTRA, JobError, no_session
 from gossamer.spark.gateway import find_java_home, own_java, start_java
+from gossamer.spark.internals import STOPPED, message_of, quiet_counters
 from gossamer.spark.jobs import java_may_be_gone, job_errors
 from gossamer.spark.masters import (
     NO_MASTER,
@@ -223,15 +225,17 @@ def _make(settings: SessionSettings, folder: Path) -> Any:
         options = options_at_start(settings, folder)
         if settings.master is not None:
             check_reachable(settings.master)
+        make_log_folder(settings.options)
     for key, value in options.items():
         builder = builder.config(key, value)
     try:
         if remote is None:
             start_java(options, folder / "complaints" if settings.log_level == "off" else None)
-            _ask_master(settings, options)
+            if settings.master is not None:
+                check_is_master(settings.master, options)
         session = builder.getOrCreate()
         if remote is None:
-            _quiet_counters(session)
+            quiet_counters(session)
         else:
             _configured(session, settings)
         return session
@@ -248,23 +252,6 @@ def _make(settings: SessionSettings, folder: Path) -> Any:
         raise no_session(settings.master or "local[*]", reason) from error
 
 
-def _ask_master(settings: SessionSettings, options: Mapping[str, str]) -> None:
-    from pyspark import SparkContext
-
-    if settings.master is not None:
-        check_is_master(SparkContext._jvm, settings.master, options)
-
-
-def _quiet_counters(session: Any) -> None:
-    """Let the server to which Java sends counts of tasks, which has a thread, print nothing.
-
-    It would print how it failed when Java ends; whoever waits for a job says that.
-    """
-    server = getattr(session.sparkContext, "_accumulatorServer", None)
-    if server is not None:
-        server.handle_error = lambda _request, _address: None
-
-
 def _configured(session: Any, settings: SessionSettings) -> None:
     """Give a session of Spark Connect its options, or stop it again."""
     try:
@@ -276,17 +263,10 @@ def _configured(session: Any, settings: SessionSettings) -> None:
 
 def _first_line(error: BaseException) -> str:
     """What an error says, Java's class names left out."""
-    cause = getattr(error, "java_exception", None)
-    text = str(_innermost(cause).getMessage() if cause is not None else error)
-    if "stopped SparkContext" in text:
+    text = message_of(error)
+    if STOPPED in text:
         return NO_MASTER
     return text.strip().partition("\n")[0].rstrip(".") or type(error).__name__
-
-
-def _innermost(cause: Any) -> Any:
-    while cause.getCause() is not None:
-        cause = cause.getCause()
-    return cause
 
 
 @contextmanager
@@ -314,6 +294,8 @@ def _environment(settings: SessionSettings, folder: Path) -> Iterator[None]:
     if settings.is_local:
         # Else Spark looks the host's name up, which may fail, and warns of what it finds.
         wanted["SPARK_LOCAL_HOSTNAME"] = os.environ.get("SPARK_LOCAL_HOSTNAME", "localhost")
+        # Its pages are for this machine alone.
+        wanted["SPARK_LOCAL_IP"] = os.environ.get("SPARK_LOCAL_IP", "127.0.0.1")
     if remote_of(settings) is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
         wanted["JAVA_HOME"] = str(find_java_home(folder))
     before = {name: os.environ.get(name) for name in wanted}

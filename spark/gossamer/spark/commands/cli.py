@@ -5,9 +5,11 @@ Everything beyond the arguments is imported inside the commands, so that help ne
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from functools import wraps
+from inspect import Signature, signature
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 @contextmanager
 def session_for(out: Place, settings: SessionSettings, *, is_new: bool = True) -> Iterator[Any]:
     """A session for work on a folder; what refuses a new one does so before Spark starts."""
+    from gossamer.spark.configuration import links_of
     from gossamer.spark.jobs import disk_errors, job_errors
     from gossamer.spark.session import runs_here, slots, spark_session
     from gossamer.spark.shipping.versions import require_same_versions, send_files
@@ -37,36 +40,11 @@ def session_for(out: Place, settings: SessionSettings, *, is_new: bool = True) -
         with spark_session(settings) as session:
             with job_errors("sending files to executors"):
                 send_files(session, settings.py_files, settings.archives)
+            for line in links_of(session, settings.options):
+                typer.echo(f"gossamer: {line}", err=True)
             if not runs_here(session):
                 require_same_versions(session, slots(session))
             yield session
-
-
-def session_settings(
-    master: str | None,
-    memory: str | None,
-    patience: float,
-    log_level: str,
-    conf: Sequence[str] | None,
-    py_files: Sequence[str] | None,
-    archives: Sequence[str] | None,
-) -> SessionSettings:
-    """What session the command line asks for."""
-    from gossamer.spark.configuration import log_level_of, memory_of, option_of
-    from gossamer.spark.session import SessionSettings
-    from gossamer.spark.shipping.versions import check_files
-
-    check_files("--py-files", py_files or ())
-    check_files("--archives", archives or ())
-    return SessionSettings(
-        master=master,
-        memory_bytes=memory_of(memory),
-        patience_s=patience,
-        log_level=log_level_of(log_level),
-        options=dict(map(option_of, conf or [])),
-        py_files=tuple(py_files or ()),
-        archives=tuple(archives or ()),
-    )
 
 
 app = typer.Typer(no_args_is_help=True, **SETTINGS)
@@ -96,6 +74,12 @@ Archives = Annotated[
     list[str] | None,
     typer.Option("--archives", metavar="FILE[#NAME]", help="Unpacked where executors work."),
 ]
+Ui = Annotated[
+    bool | None, typer.Option("--ui", help="Serve Spark's pages of jobs, and print the address.")
+]
+EventLog = Annotated[
+    str | None, typer.Option(metavar="FOLDER", help="Keep Spark's event log there; also a URL.")
+]
 # None, which lineage leaves out, stands for Parquet.
 Format = Annotated[
     str | None,
@@ -106,6 +90,58 @@ Changes = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="A setting, such as exponent=1.5."),
 ]
+
+
+def session_settings(
+    master: Master = None,
+    memory: Memory = None,
+    patience: Patience = 120.0,
+    log_level: LogLevel = "off",
+    conf: Conf = None,
+    py_files: PyFiles = None,
+    archives: Archives = None,
+    ui: Ui = None,
+    event_log: EventLog = None,
+) -> Any:
+    """What session the command line asks for: `SessionSettings`."""
+    from gossamer.spark.configuration import log_level_of, memory_of, option_of, shown_options
+    from gossamer.spark.session import SessionSettings
+    from gossamer.spark.shipping.versions import check_files
+
+    check_files("--py-files", py_files or ())
+    check_files("--archives", archives or ())
+    return SessionSettings(
+        master=master,
+        memory_bytes=memory_of(memory),
+        patience_s=patience,
+        log_level=log_level_of(log_level),
+        options=dict(map(option_of, conf or [])) | shown_options(bool(ui), event_log),
+        py_files=tuple(py_files or ()),
+        archives=tuple(archives or ()),
+    )
+
+
+def with_session(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose first parameter is ``settings``, with the options of a session in its place.
+
+    Where Spark is not installed it says so before anything else.
+    """
+    shared = list(signature(session_settings).parameters.values())
+    own = list(signature(command).parameters.values())[1:]
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        from gossamer.spark.session import require_spark
+
+        require_spark()
+        settings = session_settings(**{one.name: given.pop(one.name) for one in shared})
+        command(settings, **given)
+
+    run.__annotations__ = {one.name: one.annotation for one in (*own, *shared)}
+    hints = get_type_hints(run, include_extras=True)
+    parameters = [one.replace(annotation=hints[one.name]) for one in (*own, *shared)]
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return run
 
 
 @app.callback()
@@ -129,7 +165,9 @@ def begin(
 
 
 @app.command()
+@with_session
 def workload(
+    settings: SessionSettings,
     kind: Annotated[
         str,
         typer.Argument(
@@ -159,26 +197,16 @@ def workload(
         whole_option("--partitions", low=1, help="Files of a table; the rows are the same."),
     ] = None,
     table_format: Format = None,
-    master: Master = None,
-    memory: Memory = None,
-    patience: Patience = 120.0,
-    log_level: LogLevel = "off",
-    conf: Conf = None,
-    py_files: PyFiles = None,
-    archives: Archives = None,
 ) -> None:
     """Make a workload of any size as Parquet tables, and check it."""
     from gossamer.sim.results.storage.place import place_of
     from gossamer.sim.row_tables.kinds import WorkloadRequest, make_workload
     from gossamer.sim.study.scenario_format import parse_override
     from gossamer.spark.commands.tables import print_workload
-    from gossamer.spark.session import require_spark
     from gossamer.spark.storage.delta import is_delta
     from gossamer.spark.workload.writing import write_workload
 
-    require_spark()
     delta = is_delta(table_format)
-    settings = session_settings(master, memory, patience, log_level, conf, py_files, archives)
     place = place_of(out, settings.options)
     with ExitStack() as stack:
         file = None
@@ -200,7 +228,9 @@ def workload(
 
 
 @app.command()
+@with_session
 def crunch(
+    settings: SessionSettings,
     results: Annotated[
         list[str],
         typer.Argument(metavar="RESULTS...", help="Result folders, or folders of them; also URLs."),
@@ -235,13 +265,6 @@ def crunch(
         bool, typer.Option("--append", help="Add to the results in FOLDER, if there are any.")
     ] = False,
     table_format: Format = None,
-    master: Master = None,
-    memory: Memory = None,
-    patience: Patience = 120.0,
-    log_level: LogLevel = "off",
-    conf: Conf = None,
-    py_files: PyFiles = None,
-    archives: Archives = None,
 ) -> None:
     """Make the results of one or thousands of runs into measures with intervals."""
     from gossamer.sim.errors import ScenarioError
@@ -251,10 +274,8 @@ def crunch(
     from gossamer.spark.crunch.delta_tables import check_is_addable
     from gossamer.spark.crunch.folders import find_runs
     from gossamer.spark.crunch.kept_runs import check_is_appendable, folders_of, known
-    from gossamer.spark.session import require_spark
     from gossamer.spark.storage.delta import is_delta
 
-    require_spark()
     delta = is_delta(table_format)
     if claims:
         from gossamer.spark.crunch.claims import check_names
@@ -263,7 +284,6 @@ def crunch(
         if append or delta:
             beside = "--format delta" if delta else "--append"
             raise ScenarioError(None, "--claim", ", ".join(claims), f"no {beside} beside it")
-    settings = session_settings(master, memory, patience, log_level, conf, py_files, archives)
     place = place_of(out, settings.options)
     runs = find_runs([place_of(one, settings.options) for one in results])
     if delta:
@@ -285,7 +305,9 @@ def crunch(
 
 
 @app.command()
+@with_session
 def sweep(
+    settings: SessionSettings,
     file: Annotated[str, typer.Argument(metavar="SWEEP", help="Sweep file, TOML, a path or URL.")],
     out: Annotated[
         str,
@@ -305,24 +327,15 @@ def sweep(
             "--retries", low=0, help="Times that a point is tried again if its worker is lost."
         ),
     ] = 2,
-    master: Master = None,
-    memory: Memory = None,
-    patience: Patience = 120.0,
-    log_level: LogLevel = "off",
-    conf: Conf = None,
-    py_files: PyFiles = None,
-    archives: Archives = None,
 ) -> None:
     """Run scenarios over a grid of values and seeds, one simulation a task."""
     from gossamer.sim.commands.sweep import print_sweep
     from gossamer.sim.results.storage.place import place_of
     from gossamer.spark.errors import ClusterLost, JobError
     from gossamer.spark.jobs import sentence_of
-    from gossamer.spark.session import require_spark, runs_here
+    from gossamer.spark.session import runs_here
     from gossamer.spark.sweep.running import SweepOptions, read_sweep_at, run_sweep, what_is_kept_at
 
-    require_spark()
-    settings = session_settings(master, memory, patience, log_level, conf, py_files, archives)
     place = place_of(out, settings.options)
     plan = read_sweep_at(place_of(file, settings.options))
     try:
@@ -342,7 +355,9 @@ def sweep(
 
 
 @app.command()
+@with_session
 def stream(
+    settings: SessionSettings,
     deliveries: Annotated[
         str,
         typer.Argument(metavar="FOLDER", help="What 'gossamer sub --into' writes; a path or URL."),
@@ -368,23 +383,13 @@ def stream(
     files: Annotated[
         int, whole_option("--files", low=1, help="Files read at a time, at most, of each folder.")
     ] = 1_000,
-    master: Master = None,
-    memory: Memory = None,
-    patience: Patience = 120.0,
-    log_level: LogLevel = "off",
-    conf: Conf = None,
-    py_files: PyFiles = None,
-    archives: Archives = None,
 ) -> None:
     """Follow deliveries of live nodes: windowed rates, hit ratio and latencies, exactly once."""
     from gossamer.sim.results.storage.place import place_of
     from gossamer.spark.commands.tables import print_windows
-    from gossamer.spark.session import require_spark
     from gossamer.spark.stream.due import WindowSettings
     from gossamer.spark.stream.following import StreamSettings, follow_stream
 
-    require_spark()
-    settings = session_settings(master, memory, patience, log_level, conf, py_files, archives)
     place = place_of(out, settings.options)
     followed = StreamSettings(
         deliveries=place_of(deliveries, settings.options),
@@ -441,7 +446,5 @@ def lineage(
 
     place = place_of(folder, dict(map(option_of, conf or [])))
     told = read_lineage(place)
-    if as_json:
-        typer.echo(json.dumps(told, indent=2))
-    else:
-        typer.echo("\n".join(lineage_lines(place.shown(), told)))
+    text = json.dumps(told, indent=2) if as_json else "\n".join(lineage_lines(place.shown(), told))
+    typer.echo(text)
