@@ -24,6 +24,7 @@ RIVALS: Final = ROOT / "examples" / "rivals"
 SCRIBE: Final = f"{RIVALS / 'scribe.py'}:Scribe"
 GOSSIPSUB: Final = f"{RIVALS / 'gossipsub.py'}:GossipSub"
 MERCURY: Final = f"{RIVALS / 'mercury.py'}:Mercury"
+POLDERCAST: Final = f"{RIVALS / 'poldercast.py'}:PolderCast"
 PLUMTREE: Final = f"{RIVALS / 'plumtree.py'}:Plumtree"
 
 
@@ -150,6 +151,24 @@ def test_mercury_delivers_all_once() -> None:
     assert (routes <= 3 * math.log2(40)).all()
 
 
+def test_poldercast_passes_events_on_among_those_alone_who_want_their_topic() -> None:
+    """PolderCast, Sec. 4: everybody is reached by rings, and no node relays for others."""
+    events_of = gs.Events(per_round=3, warm_up_rounds=14)
+    asked = scenario(
+        POLDERCAST, {"cell_bits": 3, "memory": 64}, nodes=40, rounds=20, events=events_of
+    )
+    events = finished(asked, debug=True).record().events
+    assert events["expected"].sum() > 50
+    assert events["delivered"].tolist() == events["expected"].tolist()
+    assert events["duplicates"].sum() == 0
+    values = workload_of(asked).events(0, len(events["event"]))[:, 0] >> (62 - 3)
+    boxes = workload_of(asked).subscriptions(40)[0][:, 0] >> (62 - 3)
+    members = ((boxes[:, 0] <= values[:, None]) & (values[:, None] <= boxes[:, 1])).sum(axis=1)
+    # Four copies a member at most, and the way of an event whose publisher is none.
+    assert (events["received"] >= members - 1).all()
+    assert (events["received"] <= 4 * members + 2).all()
+
+
 def test_plumtree_has_no_copy_to_spare_once_its_tree_has_grown() -> None:
     """Plumtree, Sec. 4.2: the redundancy of messages, copies a node less one, is about 0."""
     run = finished(scenario(PLUMTREE, {"kept": 32, "memory": 64}, nodes=40, rounds=14), debug=True)
@@ -167,6 +186,7 @@ def test_plumtree_has_no_copy_to_spare_once_its_tree_has_grown() -> None:
         (SCRIBE, {"cell_bits": 3, "children": 64, "memory": 64}),
         (GOSSIPSUB, {"kept": 32, "memory": 64}),
         (MERCURY, {"stored": 64, "memory": 64}),
+        (POLDERCAST, {"memory": 64}),
         (PLUMTREE, {"kept": 32, "memory": 64}),
     ],
 )
@@ -190,7 +210,7 @@ def test_nodes_that_lead_to_each_other_do_not_subscribe_for_ever() -> None:
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize("protocol", [SCRIBE, GOSSIPSUB, MERCURY, PLUMTREE])
+@pytest.mark.parametrize("protocol", [SCRIBE, GOSSIPSUB, MERCURY, POLDERCAST, PLUMTREE])
 @pytest.mark.parametrize("engine", ["cycle", "event"])
 def test_runs_that_are_interrupted_are_the_same(protocol: str, engine: str, tmp_path: Path) -> None:
     network = gs.Link(latency="lognormal", latency_s=0.05) if engine == "event" else gs.Link()
@@ -210,7 +230,15 @@ def test_the_fewest_hops_are_those_of_the_broadest_tree(
 def test_the_example_reads() -> None:
     found: Any = gs.read_scenario(RIVALS / "rivals.toml")[0]
     names = [system.name for system in found.systems]
-    assert names == ["kindred", "baseline", "scribe", "mercury", "gossipsub", "plumtree"]
+    assert names == [
+        "kindred",
+        "baseline",
+        "scribe",
+        "mercury",
+        "poldercast",
+        "gossipsub",
+        "plumtree",
+    ]
 
 
 @pytest.mark.campaign

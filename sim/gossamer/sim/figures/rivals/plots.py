@@ -35,9 +35,9 @@ _TITLES: Final = {
 _SHARES: Final = (OVERHEAD, "load_max", "hit_ratio")
 # Those that differ by orders of magnitude between systems.
 _LOGARITHMIC: Final = (PATH, "control_messages_per_node_cycle", "bytes_per_node_and_second")
-_MARKERS: Final = ("o", "s", "^", "v", "D", "P")
+_MARKERS: Final = ("o", "s", "^", "v", "X", "D", "P")
 # Rows are one apart; dots of a row so far above and below it.
-_ASIDE: Final = 0.09
+_ASIDE: Final = 0.08
 _ROW_IN: Final = 0.4
 
 

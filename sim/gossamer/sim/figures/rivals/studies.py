@@ -37,11 +37,13 @@ from gossamer.sim.studies.peers.study import simulate
 from gossamer.sim.studies.worlds.network import Link
 from gossamer.sim.study.contract import Execution
 
-SCRIBE, MERCURY, GOSSIPSUB, PLUMTREE = "scribe", "mercury", "gossipsub", "plumtree"
+SCRIBE, MERCURY, POLDERCAST = "scribe", "mercury", "poldercast"
+GOSSIPSUB, PLUMTREE = "gossipsub", "plumtree"
 RIVALS: Final[Mapping[str, str]] = MappingProxyType(
     {
         SCRIBE: "scribe.py:Scribe",
         MERCURY: "mercury.py:Mercury",
+        POLDERCAST: "poldercast.py:PolderCast",
         GOSSIPSUB: "gossipsub.py:GossipSub",
         PLUMTREE: "plumtree.py:Plumtree",
     }
