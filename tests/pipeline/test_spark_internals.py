@@ -106,7 +106,7 @@ def test_words_of_spark_are_there() -> None:
     assert not left, f"Spark {version('pyspark')} says otherwise: {'; '.join(lines)}"
 
 
-def test_errors_are_told_by_their_innermost_cause() -> None:
+def test_errors_are_reported_by_their_innermost_cause() -> None:
     class Cause:
         def __init__(self, text: str, cause: Cause | None = None) -> None:
             self.text, self.cause = text, cause

@@ -220,7 +220,7 @@ EXPLAINED: Final = {
     ("text", "kind", "sentence"),
     [(text, kind, told) for kind, texts in EXPLAINED.items() for text, told in texts.items()],
 )
-def test_failures_of_jobs_are_told_in_a_sentence(text: str, kind: type, sentence: str) -> None:
+def test_failures_of_jobs_are_reported_in_a_sentence(text: str, kind: type, sentence: str) -> None:
     error = jobs.explained("a job", RuntimeError(text))
     assert type(error) is kind
     assert str(error).startswith("a job: ")

@@ -204,7 +204,7 @@ def test_other_things_and_names_of_patterns_are_refused(session: Any, tmp_path: 
 
 @pytest.mark.campaign
 @spark_processes.needs_spark
-def test_the_end_of_java_is_told_in_a_sentence(tmp_path: Path) -> None:
+def test_the_end_of_java_is_reported_in_a_sentence(tmp_path: Path) -> None:
     got, published, out = (tmp_path / name for name in ("got", "published", "out"))
     subscribe(got, "a", "price >= 0")
     events = [event(n, BEGIN + n) for n in range(9)]

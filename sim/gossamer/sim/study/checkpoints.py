@@ -53,7 +53,7 @@ class Checkpoints:
         self._origin = _Origin(scenario, _inputs(scenario), source_fingerprint())
 
     def save(self, part: str, content: object) -> None:
-        """Write a part of the run aside and put it in place whole."""
+        """Write a part of the run aside and put it in place whole; an `OSError` names the file."""
         file = self._file(part)
         file.parent.mkdir(parents=True, exist_ok=True)
         aside = file.with_suffix(".tmp")
@@ -66,6 +66,9 @@ class Checkpoints:
                 stream.seek(0)
                 stream.write(checked.digest.digest())
             os.replace(aside, file)
+        except OSError as error:
+            # What a write says of a full disk names no file.
+            raise OSError(error.errno, error.strerror, str(file)) from None
         finally:
             aside.unlink(missing_ok=True)
 

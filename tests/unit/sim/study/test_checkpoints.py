@@ -89,3 +89,14 @@ def test_damage_is_noticed(scenario: MadeUp, tmp_path: Path) -> None:
         assert refusal(scenario, tmp_path) == said
     file.write_bytes(whole[:20])
     assert refusal(scenario, tmp_path).startswith("checkpoint is damaged")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_full_disk_is_reported_with_the_file(scenario: MadeUp, tmp_path: Path) -> None:
+    kept = Checkpoints(tmp_path, scenario)
+    file = kept._file("one")
+    file.with_suffix(".tmp").symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left") as failed:
+        kept.save("one", "state")
+    assert failed.value.filename == str(file)
+    assert not list(tmp_path.glob("one*"))
